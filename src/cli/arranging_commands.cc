@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -73,18 +74,23 @@ int PrintTrash(const std::vector<Deleted>& entries) {
   return kExitOk;
 }
 
-// The entry whose id or chat is `wanted`; for a chat, the one deleted last.
-const Deleted* FindEntry(const std::vector<Deleted>& entries, const std::string& wanted) {
-  const auto found = std::find_if(entries.begin(), entries.end(),
-                                  [&](const Deleted& entry) { return entry.id == wanted || entry.chat == wanted; });
-  return found == entries.end() ? nullptr : &*found;
-}
-
-Error NotDeleted(const std::vector<Deleted>& entries, const std::string& wanted, const std::string& where) {
-  std::vector<std::string> known;
-  for (const Deleted& entry : entries) known.push_back(entry.chat);
-  return MakeError(ErrorCode::kNotFound, "there is no chat " + wanted + " in the trash of " + where +
-                                             DidYouMean(wanted, known) + " (`reprise restore` lists it)");
+// The entry whose id or chat `wanted` names; for a chat, the one deleted last.
+Result<Deleted> FindEntry(const std::vector<Deleted>& entries, const std::string& wanted, const std::string& where) {
+  std::map<std::string, const Deleted*> newest;  // by chat
+  std::vector<NamedChat> chats;
+  for (const Deleted& entry : entries) {
+    if (entry.id == wanted) return entry;
+    if (newest.emplace(entry.chat, &entry).second) chats.push_back({entry.chat, entry.title.value_or("")});
+  }
+  auto chat = FindChat(wanted, {.has = [&](const ChatId& id) -> Result<bool> { return newest.contains(id.str()); },
+                                .all = [&]() -> Result<std::vector<NamedChat>> { return chats; },
+                                .where = "in the trash of " + where,
+                                .hint = "`reprise restore` lists it"});
+  if (!chat && chat.error().code == ErrorCode::kInvalidArgument) {  // it may have been meant as an entry's id
+    chat.error().message = "there is no chat " + wanted + " in the trash of " + where + " (`reprise restore` lists it)";
+  }
+  if (!chat) return Fail(chat.error());
+  return *newest.at(chat->str());
 }
 
 Error NotRestored(Error error, const Deleted& entry) {
@@ -102,14 +108,16 @@ Error NotRestored(Error error, const Deleted& entry) {
 }  // namespace
 
 int RunRm(const CommandLine& line, const Environment& environment) {
-  std::vector<ChatId> chats;
-  for (const std::string& argument : line.arguments) {
-    const auto chat = ChatId::Parse(argument);
-    if (!chat) return Misused("\"" + argument + "\" names no chat: " + chat.error().message);
-    chats.push_back(*chat);
-  }
   const auto writer = ChatWriter::Open(line.flags, line.url, environment);
   if (!writer) return ComplainOfUse(writer.error());
+  // All names are looked up first: a chat that goes must not make the name of another unique.
+  std::vector<ChatId> chats;
+  for (const std::string& argument : line.arguments) {
+    const auto chat = FindChat(argument, (*writer)->names()), exact = ChatId::Parse(argument);
+    const bool is_missing = !chat && chat.error().code == ErrorCode::kNotFound && exact;
+    if (!chat && !is_missing) return ComplainOfUse(chat.error());
+    chats.push_back(is_missing ? *exact : *chat);  // a missing chat does not stop the others
+  }
   Json deleted = Json::array(), failed = Json::array();
   for (const ChatId& chat : chats) {
     const auto done = (*writer)->Delete(chat);
@@ -135,8 +143,8 @@ int RunRestore(const CommandLine& line, const Environment& environment) {
   const std::vector<Deleted> entries = EntriesOf(*trash);
   if (line.argument.empty()) return PrintTrash(entries);
 
-  const Deleted* const entry = FindEntry(entries, line.argument);
-  if (entry == nullptr) return Complain(NotDeleted(entries, line.argument, (*writer)->where()));
+  const auto entry = FindEntry(entries, line.argument, (*writer)->where());
+  if (!entry) return Complain(entry.error());
   const auto restored = (*writer)->Restore(entry->id);
   if (!restored) return Complain(NotRestored(restored.error(), *entry));
   if (line.json) return Print(DumpJson(*restored) + "\n"), kExitOk;
@@ -148,14 +156,14 @@ int RunRestore(const CommandLine& line, const Environment& environment) {
 }
 
 int RunMv(const CommandLine& line, const Environment& environment) {
-  const auto chat = ChatId::Parse(line.argument);
-  if (!chat) return Misused("\"" + line.argument + "\" names no chat: " + chat.error().message);
   std::string title;
   for (const std::string& word : line.arguments) title += (title.empty() ? "" : " ") + word;
   if (title.empty()) return Misused("the title is empty");
   if (ToValidUtf8(title) != title) return Misused("the title is not UTF-8");
   const auto writer = ChatWriter::Open(line.flags, line.url, environment);
   if (!writer) return ComplainOfUse(writer.error());
+  const auto chat = FindChat(line.argument, (*writer)->names());
+  if (!chat) return ComplainOfUse(chat.error());
   const auto renamed = (*writer)->Rename(*chat, title);
   if (!renamed && renamed.error().Is(Reason::kInvalidMember)) return Misused(renamed.error().message);
   if (!renamed) return Complain(renamed.error());
@@ -165,13 +173,13 @@ int RunMv(const CommandLine& line, const Environment& environment) {
 }
 
 int RunFork(const CommandLine& line, const Environment& environment) {
-  const auto what = ParseReference(line.argument);
-  if (!what) return Misused(what.error().message);
   if (!line.as.empty() && !ChatId::Parse(line.as)) {
     return Misused("--as: \"" + line.as + "\" cannot be a chat's name: " + ChatId::Parse(line.as).error().message);
   }
   const auto writer = ChatWriter::Open(line.flags, line.url, environment);
   if (!writer) return ComplainOfUse(writer.error());
+  const auto what = FindRecord(line.argument, (*writer)->names());
+  if (!what) return ComplainOfUse(what.error());
   auto copy = (*writer)->Fork(what->chat, what->interaction, line.as);
   if (!copy && copy.error().Is(Reason::kChatExists)) {
     copy.error().message = "there is a chat " + line.as + " already (--as gives the copy another name)";

@@ -39,16 +39,9 @@ int CatFile(const CommandLine& line, const Environment& environment) {
 }  // namespace
 
 int RunCat(const CommandLine& line, const Environment& environment) {
-  // An argument in the form of a chat's id means the chat, unless only a file has that name.
-  if (const auto what = ParseReference(line.argument)) {
-    auto reader = ChatReader::Open(line.flags, environment);
-    const bool is_file = IsFile(line.argument);
-    if (!reader && !is_file) return ComplainOfUse(reader.error());
-    if (reader && (!is_file || HasChat(reader->store(), what->chat))) {
-      return CatRecord(*reader, {reader->Named(what->chat), what->interaction});
-    }
-  }
-  return CatFile(line, environment);
+  auto stored = FindStored(line.argument, line.flags, environment);
+  if (!stored) return ComplainOfUse(stored.error());
+  return *stored ? CatRecord((*stored)->reader, (*stored)->what) : CatFile(line, environment);
 }
 
 }  // namespace reprise

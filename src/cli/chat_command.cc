@@ -62,20 +62,12 @@ Result<std::string> AllOfStandardInput() {
   return text;
 }
 
-// Only ids made by Reprise can be shortened, because other names may be those of new chats.
+// A text that can be an id may be that of a new chat. Only the beginning of an id made by Reprise surely is none.
 Result<ChatId> ChatNamed(const std::string& name, ServerClient& server) {
   auto chat = ChatId::Parse(name);
-  if (!chat || !name.starts_with("chat_")) return chat;
-  const auto known = ChatsAt(server);
-  if (!known) return Fail(known.error());
-  const ChatId found = WithUniqueBeginning(*chat, *known);
-  const auto begins = [&](const ChatId& each) { return each.str().starts_with(name); };
-  if (const auto several = std::count_if(known->begin(), known->end(), begins);
-      found == *chat && several > 1 && std::find(known->begin(), known->end(), found) == known->end()) {
-    return Fail(ErrorCode::kInvalidArgument,
-                std::to_string(several) + " chats begin with " + name + " (`reprise ls` lists them)");
-  }
-  return found;
+  if (chat && !name.starts_with("chat_")) return chat;
+  auto found = FindChat(name, NamesAt(server));
+  return !found && found.error().code == ErrorCode::kNotFound ? chat : found;
 }
 
 // With --continue the newest chat of the client's folder.
@@ -104,10 +96,7 @@ void TellOfBeginning(ServerLink& link, const ChatId& chat, const Environment& en
 }  // namespace
 
 int RunChat(const CommandLine& line, const Environment& environment) {
-  if (!line.argument.empty()) {
-    if (const auto chat = ChatId::Parse(line.argument); !chat) return Misused(chat.error().message);
-    if (line.newest_chat) return Misused("--continue and a chat's id do not go together");
-  }
+  if (!line.argument.empty() && line.newest_chat) return Misused("--continue and a chat do not go together");
   const bool input_is_terminal = ::isatty(STDIN_FILENO) != 0, output_is_terminal = ::isatty(STDOUT_FILENO) != 0;
   const bool is_one_shot = !line.prompt.empty() || (line.bare && !input_is_terminal);
   const std::string opening = line.opening.value_or("");
@@ -146,7 +135,7 @@ int RunChat(const CommandLine& line, const Environment& environment) {
   is_one_shot ? void(interrupts.emplace()) : void(input.emplace());
   if (const auto reached = link.Reach({}); !reached) return Complain(reached.error());
   const auto chat = ChooseChat(line, link);
-  if (!chat) return Complain(chat.error());
+  if (!chat) return ComplainOfUse(chat.error());
 
   if (is_one_shot) return RunOneShot(link, *interrupts, *chat, message, line.json);
   if (!line.json && is_first_start && output_is_terminal) TellOfFirstStart(link.options(), environment);

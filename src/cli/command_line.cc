@@ -33,11 +33,11 @@ class Grammar {
     // For the server that a client starts for itself.
     serve->add_option("--until-released", out_.until_released)->group("");
 
-    app_.add_option("--chat", out_.argument, "a chat's id (default: a new one)")->type_name("CHAT");
+    app_.add_option("--chat", out_.argument, "a chat's id or title (default: a new chat)")->type_name("CHAT");
     AddTalking(app_);
     app_.add_option("PROMPT", out_.opening, "begin with this message; quote it, and put -- before a single word");
     CLI::App* chat = Add("chat", "Talk with the agent, as `reprise` alone does; from a pipe, line by line");
-    chat->add_option("CHAT", out_.argument, "a chat's id (default: a new one)");
+    chat->add_option("CHAT", out_.argument, "a chat's id or title (default: a new chat)");
     AddTalking(*chat);
     CLI::App* acp =
         Add("acp", "Be an agent for editors that speak the Agent Client Protocol, on standard input and output");
@@ -48,7 +48,7 @@ class Grammar {
     AddServer(*mcp, /*prints=*/false);
 
     CLI::App* ls = Add("ls", "List the chats, or the interactions of one chat");
-    ls->add_option("CHAT", out_.argument, "a chat's id");
+    ls->add_option("CHAT", out_.argument, "a chat's id or title, or its beginning");
     AddReading(*ls);
     AddAll(*ls);
 
@@ -224,15 +224,16 @@ class Grammar {
   // Commands that arrange chats, and others that need the running server or work without one.
   void AddChatCommands() {
     CLI::App* rm = Add("rm", "Move chats to the trash; a run of theirs is cancelled first");
-    rm->add_option("CHAT", out_.arguments, "chats' ids")->required();
+    rm->add_option("CHAT", out_.arguments, "chats' ids or titles, or their beginnings")->required();
     AddWriting(*rm);
 
     CLI::App* restore = Add("restore", "List the trash, or bring a chat of it back under its name");
-    restore->add_option("CHAT", out_.argument, "a chat's id (deleted several times: the last one), or an entry's");
+    restore->add_option("CHAT", out_.argument,
+                        "a chat's id or title (deleted several times: the last one), or an entry");
     AddWriting(*restore);
 
     CLI::App* mv = Add("mv", "Give a chat another title; its id stays, for its files are sealed to it");
-    mv->add_option("CHAT", out_.argument, "a chat's id")->required();
+    mv->add_option("CHAT", out_.argument, "a chat's id or title, or its beginning")->required();
     mv->add_option("TITLE", out_.arguments, "the new title")->required();
     AddWriting(*mv);
 

@@ -171,9 +171,11 @@ class Conversion {
     }
     std::vector<ChatId> chats;
     for (const std::string& argument : line_.arguments) {
-      const auto chat = ChatId::Parse(argument);
-      if (!chat) return Fail(ErrorCode::kInvalidArgument, "there is neither a chat nor a file " + argument);
-      chats.push_back(*chat);
+      const auto exact = ChatId::Parse(argument);
+      if (!exact) return Fail(ErrorCode::kInvalidArgument, "there is neither a chat nor a file " + argument);
+      const auto chat = FindChat(argument, IdsIn(options_.data_dir, Disk(), FullPath(options_.data_dir)));
+      if (!chat && chat.error().code == ErrorCode::kConflict) return Fail(chat.error());
+      chats.push_back(chat ? *chat : *exact);
     }
     return chats;
   }

@@ -245,19 +245,19 @@ class Export {
 }  // namespace
 
 int RunExport(const CommandLine& line, const Environment& environment) {
-  std::vector<RecordReference> wanted;
-  for (const std::string& argument : line.arguments) {
-    const auto what = ParseReference(argument);
-    if (!what) return Misused(what.error().message);
-    wanted.push_back(*what);
-  }
   WorkCounter counter;
   auto reader = ChatReader::Open(line.flags, environment, &counter);
   if (!reader) return ComplainOfUse(reader.error());
   if (!line.output.empty() && LiesIn(line.output, reader->options().data_dir)) {
     return Misused("--output lies in the data folder, which is the server's");
   }
-  for (RecordReference& each : wanted) each.chat = reader->Named(each.chat);
+  std::vector<RecordReference> wanted;
+  for (const std::string& argument : line.arguments) {
+    const auto what = FindRecord(argument, reader->names()), exact = ParseReference(argument);
+    const bool is_missing = !what && what.error().code == ErrorCode::kNotFound && exact;
+    if (!what && !is_missing) return ComplainOfUse(what.error());
+    wanted.push_back(is_missing ? *exact : *what);  // a missing chat does not stop the others
+  }
   const bool everything = wanted.empty();
   if (everything) {
     const auto chats = reader->AllChats();

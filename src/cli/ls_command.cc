@@ -118,15 +118,11 @@ int ListInteractions(ChatReader& reader, const ChatId& id, const CommandLine& li
 }  // namespace
 
 int RunLs(const CommandLine& line, const Environment& environment) {
-  std::optional<ChatId> chat;
-  if (!line.argument.empty()) {
-    auto named = ChatId::Parse(line.argument);
-    if (!named) return Misused("\"" + line.argument + "\" names no chat: " + named.error().message);
-    chat = *std::move(named);
-  }
   auto reader = ChatReader::Open(line.flags, environment);
   if (!reader) return ComplainOfUse(reader.error());
-  return chat ? ListInteractions(*reader, reader->Named(*chat), line) : ListChats(*reader, line.json);
+  if (line.argument.empty()) return ListChats(*reader, line.json);
+  const auto chat = FindChat(line.argument, reader->names());
+  return chat ? ListInteractions(*reader, *chat, line) : ComplainOfUse(chat.error());
 }
 
 }  // namespace reprise

@@ -113,16 +113,9 @@ int ReplayFile(const CommandLine& line, const Environment& environment) {
 
 int RunReplay(const CommandLine& line, const Environment& environment) {
   if (line.speed > 0 && line.mode != "events") return Misused("--speed is for --mode events");
-  // An argument in the form of a chat's id means the chat, unless only a file has that name.
-  if (const auto what = ParseReference(line.argument)) {
-    auto reader = ChatReader::Open(line.flags, environment);
-    const bool is_file = IsFile(line.argument);
-    if (!reader && !is_file) return ComplainOfUse(reader.error());
-    if (reader && (!is_file || HasChat(reader->store(), what->chat))) {
-      return ReplayChat(*reader, {reader->Named(what->chat), what->interaction}, line);
-    }
-  }
-  return ReplayFile(line, environment);
+  auto stored = FindStored(line.argument, line.flags, environment);
+  if (!stored) return ComplainOfUse(stored.error());
+  return *stored ? ReplayChat((*stored)->reader, (*stored)->what, line) : ReplayFile(line, environment);
 }
 
 }  // namespace reprise

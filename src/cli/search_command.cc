@@ -94,9 +94,9 @@ int RunSearch(const CommandLine& line, const Environment& environment) {
   if (line.chat.empty()) {
     chats = reader->AllChats();
   } else {
-    const auto chat = ChatId::Parse(line.chat);
-    if (!chat) return Misused("--chat: \"" + line.chat + "\" names no chat: " + chat.error().message);
-    chats = std::vector{reader->Named(*chat)};
+    const auto chat = FindChat(line.chat, reader->names());
+    if (!chat) return ComplainOfUse(chat.error());
+    chats = std::vector{*chat};
   }
   if (!chats) return Complain(chats.error());
   Progress progress(counter, environment);

@@ -46,13 +46,11 @@ int ShowFile(const CommandLine& line, const Environment& environment) {
 }  // namespace
 
 int RunShow(const CommandLine& line, const Environment& environment) {
-  auto what = ParseReference(line.argument);
-  if (!what) return ShowFile(line, environment);  // a file may have this name
-  auto reader = ChatReader::Open(line.flags, environment);
-  if (IsFile(line.argument) && (!reader || !HasChat(reader->store(), what->chat))) return ShowFile(line, environment);
-  if (!reader) return ComplainOfUse(reader.error());
-  what->chat = reader->Named(what->chat);
-  return what->interaction ? ShowInteraction(*reader, *what, line.json) : ShowChat(*reader, *what, line);
+  auto stored = FindStored(line.argument, line.flags, environment);
+  if (!stored) return ComplainOfUse(stored.error());
+  if (!*stored) return ShowFile(line, environment);
+  auto& [reader, what] = **stored;
+  return what.interaction ? ShowInteraction(reader, what, line.json) : ShowChat(reader, what, line);
 }
 
 }  // namespace reprise

@@ -28,7 +28,10 @@ struct Access {
 // Verifies a chat of the data folder, if `what` is its id, else a file or a chat's folder.
 Result<VerifyReport> Verify(const std::string& what, const Options& options, const ChatSource& source,
                             const Access& access, WorkCounter& counter) {
-  if (const auto reference = ParseReference(what)) {
+  if (auto reference = ParseReference(what)) {
+    auto found = FindRecord(what, IdsIn(source.root(), source.file_system(), FullPath(options.data_dir)));
+    if (!found && found.error().code == ErrorCode::kConflict && !IsFile(what)) return Fail(std::move(found.error()));
+    if (found) reference = *std::move(found);
     auto report =
         reference->interaction
             ? VerifyFile(InteractionFile(source.root(), reference->chat, *reference->interaction), access.keys,

@@ -56,6 +56,7 @@ class ServedChats final : public ChatWriter {
     }
     return Call("POST", path + "/fork", ForkRequest(*interaction, as), RecordReference{chat, interaction});
   }
+  ChatNames names() override { return NamesAt(*server_); }
   std::string where() const override { return server_->url(); }
 
  private:
@@ -74,7 +75,7 @@ class ServedChats final : public ChatWriter {
     }
     const std::string chat = what.chat.str();
     if (!what.interaction || !std::binary_search(known.begin(), known.end(), chat))
-      return NoSuchChat(what.chat, where(), known);
+      return NoSuchChat(what.chat, names(), known);
     return MakeError(ErrorCode::kNotFound, "there is no " + chat + "/" + what.interaction->str() + " in " + where() +
                                                " (`reprise ls " + chat + " --all` lists its interactions)");
   }
@@ -131,6 +132,7 @@ class StoredChats final : public ChatWriter {
     const auto status = copy->head_status;
     return ChatBody({.summary = *std::move(copy), .status = status});
   }
+  ChatNames names() override { return NamesIn(*store_, where()); }
   std::string where() const override { return FullPath(options_.data_dir); }
 
  private:

@@ -8,6 +8,7 @@
 #include "app/options.h"
 #include "base/json.h"
 #include "base/system.h"
+#include "client/archive/chat_names.h"
 #include "reprise/ids.h"
 #include "reprise/result.h"
 
@@ -31,6 +32,7 @@ class ChatWriter {
   virtual Result<Json> Rename(const ChatId& chat, const std::string& title) = 0;  // schemas/chat_summary
   // Copies the branch up to `interaction` (default: the head) to chat `as` (empty: a new id). Gives a chat_list_entry.
   virtual Result<Json> Fork(const ChatId& chat, std::optional<InteractionId> interaction, const std::string& as) = 0;
+  virtual ChatNames names() = 0;  // must not outlive this
   // The place of the chats, for messages: the server's URL or the folder.
   virtual std::string where() const = 0;
 };

@@ -79,6 +79,34 @@ Result<std::vector<ChatId>> ChatsAt(ServerClient& server) {
   return chats;
 }
 
+ChatNames NamesAt(const std::function<Result<Json>(const std::string& path)>& get, const std::string& where) {
+  const auto has = [get](const ChatId& chat) -> Result<bool> {
+    auto said = get("/chats/" + chat.str() + "?limit=1&state=none");
+    if (said || said.error().reason.starts_with("integrity_")) return true;
+    if (said.error().Is(Reason::kNotFound)) return false;
+    return Fail(std::move(said.error()));
+  };
+  const auto all = [get]() -> Result<std::vector<NamedChat>> {
+    std::vector<NamedChat> chats;
+    TRY(ForEachChat(get, [&](const Json& chat) {
+      chats.push_back({TextMember(chat, "id"), TextMember(chat, "title")});
+      return true;
+    }));
+    return chats;
+  };
+  return {.has = has, .all = all, .where = "in " + where};
+}
+
+ChatNames NamesAt(ServerClient& server) {
+  return NamesAt(
+      [&](const std::string& path) -> Result<Json> {
+        auto said = server.Call("GET", path);
+        if (!said) return Fail(NotAnswering(std::move(said.error()), server));
+        return said;
+      },
+      server.url());
+}
+
 Loss HowLost(const Error& error) {
   for (const Reason reason :
        {Reason::kConnectionFailed, Reason::kConnectTimeout, Reason::kNameNotResolved, Reason::kTlsFailed}) {

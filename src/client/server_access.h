@@ -10,6 +10,7 @@
 #include "app/options.h"
 #include "base/json.h"
 #include "base/system.h"
+#include "client/archive/chat_names.h"
 #include "client/server_client.h"
 #include "reprise/ids.h"
 #include "reprise/options.h"
@@ -54,6 +55,10 @@ Result<void> ForEachChat(const std::function<Result<Json>(const std::string& pat
                          const std::function<bool(const Json& chat)>& visit);
 // The ids of the server's chats, sorted.
 Result<std::vector<ChatId>> ChatsAt(ServerClient& server);
+// Their names, read through `get`, which the result keeps.
+ChatNames NamesAt(const std::function<Result<Json>(const std::string& path)>& get, const std::string& where);
+// The same of a server, which must outlive the result. Fails as NotAnswering.
+ChatNames NamesAt(ServerClient& server);
 
 // `error` of a call. If no connection was made or a token is missing, the message names the URL and the next step.
 Error NotAnswering(Error error, const ServerClient& server);

@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "client/model_names.h"
 
 namespace reprise {
 namespace {
@@ -25,7 +26,7 @@ std::optional<std::string> FlagOfOwnServer(const Flags& flags, bool says_model) 
 
 Result<void> ServerLink::Check() {
   if (!named_) {
-    options_ = TRY(LoadOptions(flags_, environment_));
+    options_ = TRY(Load());
     return {};
   }
   if (const auto unused = FlagOfOwnServer(flags_, habits_.says_model))
@@ -44,7 +45,7 @@ Result<void> ServerLink::Find(const std::string& cwd) {
   if (habits_.says_model) start_flags_.erase("model");
   const bool is_chosen =
       flags_.contains("workspace") || environment_(EnvironmentName(*FindSetting("workspace"))).has_value();
-  options_ = TRY(LoadOptions(flags_, environment_));
+  options_ = TRY(Load());
   // The folder open in the editor, unless the settings name another.
   if (!cwd.empty() && !is_chosen && options_.workspace == Options().workspace) start_flags_["workspace"] = cwd;
   found_ = TRY(FindOrStartServer(start_flags_, environment_, habits_.joining, own_));
@@ -74,6 +75,7 @@ Result<void> ServerLink::Connect() {
   }
   workspace_ = TextMember(*said, "workspace");
   approval_mode_ = TextMember(*said, "approval_mode");
+  TRY(ResolveModel());
   SetModel();
   if (!has_own_chats()) return {};
   if (!workspace_.empty()) folder_ = Resolved(options_.workspace).string();
@@ -81,11 +83,32 @@ Result<void> ServerLink::Connect() {
   return {};
 }
 
+// Whether --model may be a part of a name. Asks nobody.
+bool ServerLink::is_short_model() const {
+  const auto flag = flags_.find("model");
+  return habits_.says_model && flag != flags_.end() && flag->second != "offline" &&
+         flag->second.find('/') == std::string::npos;
+}
+
+Result<Options> ServerLink::Load() const {
+  Flags flags = flags_;
+  if (is_short_model()) flags.erase("model");  // the server knows what it means
+  return LoadOptions(flags, environment_);
+}
+
+Result<void> ServerLink::ResolveModel() {
+  const auto flag = flags_.find("model");
+  flag_model_ = flag == flags_.end() ? "" : flag->second;
+  if (!is_short_model() || Models().is_null()) return {};
+  flag_model_ = TRY(FindModel(flag_model_, Models(), "`reprise models` lists them"));
+  return {};
+}
+
 // The server's own model, which need not be said, may differ at each server.
 void ServerLink::SetModel() {
-  const auto flag = flags_.find("model");
-  model_ = flag == flags_.end() ? "" : flag->second;
-  if (has_own_chats() && options_.model != NotedSettings(options_)["model"]) model_ = options_.model;
+  model_ = flag_model_;
+  if (flag_model_.empty() && has_own_chats() && options_.model != NotedSettings(options_)["model"])
+    model_ = options_.model;
 }
 
 bool ServerLink::WorksHere(const Json& chat) const {

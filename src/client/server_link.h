@@ -69,6 +69,9 @@ class ServerLink {
  private:
   bool has_own_chats() const { return !named_ && habits_.joining == Joining::kOwnChats; }
   Result<void> CheckAnswers();
+  bool is_short_model() const;
+  Result<Options> Load() const;
+  Result<void> ResolveModel();
   void SetModel();
   Result<void> Connect();
 
@@ -83,6 +86,7 @@ class ServerLink {
   bool has_started_ = false;            // whether this client ever started a server
   std::unique_ptr<ServerClient> server_;
   std::string workspace_, approval_mode_, folder_, model_;
+  std::string flag_model_;  // --model as a full name; empty: not given
   Json models_ = nullptr;
   std::chrono::steady_clock::time_point models_asked_{};
 };

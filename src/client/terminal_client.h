@@ -178,8 +178,6 @@ class TerminalClient {
   void ShowLines(std::vector<std::string> lines, const std::string& rest);
   void TellOfEach(const Json& preview, const std::string& how);
   void TellOfFiles(const std::optional<Json>& files);
-  // The chat that `text` names by id, title, or a unique part of these; nullopt: the person is told.
-  std::optional<std::string> FindChat(const std::string& text);
   void Undo(const std::string& arguments);
   void Redo(const std::string& arguments);
   void Branches(const std::string& arguments);

@@ -1,8 +1,6 @@
 // The commands, which begin with a slash.
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <iterator>
 #include <set>
 #include <utility>
 
@@ -10,6 +8,7 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "client/answers.h"
+#include "client/model_names.h"
 #include "client/server_access.h"
 #include "client/terminal_client.h"
 #include "crypto/digest.h"
@@ -73,7 +72,7 @@ const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
       {"/chats", "[all]", "the newest chats of this folder, or of all", &TerminalClient::ListChats},
       {"/new", "", "begins another chat", &TerminalClient::NewChat},
       {"/resume", "[N|CHAT]",
-       "goes to a chat: of the list, by its id or the beginning of it, or by its title (without: the list)",
+       "goes to a chat: of the list, or by the beginning of its id, or by a part of its title (without: the list)",
        &TerminalClient::Resume},
       {"/history", "", "all turns of this chat, with their numbers", &TerminalClient::History},
       {"/edit", "[N] [TEXT]",
@@ -243,36 +242,11 @@ void TerminalClient::Resume(const std::string& arguments) {
   const std::size_t number = NumberOf(arguments);
   if (number != 0 && listed_.empty()) ListChats({});
   if (number >= 1 && number <= listed_.size()) return SwitchTo(listed_[number - 1]);
-  if (const auto chat = FindChat(arguments)) SwitchTo(*chat);
-}
-
-std::optional<std::string> TerminalClient::FindChat(const std::string& text) {
-  if (ChatId::Parse(text)) {
-    const auto there = Call("GET", "/chats/" + text + "?limit=1&state=none");
-    if (there) return text;
-    if (!there.error().Is(Reason::kNotFound)) return Failed(there.error()), std::nullopt;
-  }
-  // Matches of the beginning of an id, a title, a part of a title, in this order.
-  std::array<std::vector<std::string>, 3> found;
-  const std::string wanted = LowerCase(text);
-  const auto read = ForEachChat([&](const std::string& path) { return Call("GET", path); },
-                                [&](const Json& chat) {
-                                  const std::string id = TextMember(chat, "id");
-                                  const std::string title = LowerCase(TextMember(chat, "title"));
-                                  if (id.starts_with(text)) found[0].push_back(id);
-                                  if (title == wanted) found[1].push_back(id);
-                                  if (title.find(wanted) != std::string::npos) found[2].push_back(id);
-                                  return true;
-                                });
-  if (!read) return Failed(read.error()), std::nullopt;
-  for (const auto& chats : found) {
-    if (chats.size() == 1) return chats.front();
-    if (chats.empty()) continue;
-    Complain(Counted(chats.size(), "chat") + " are called so: " + Listed(chats));
-    return std::nullopt;
-  }
-  Complain("there is no chat " + text + " (/chats lists them)");
-  return std::nullopt;
+  ChatNames names = NamesAt([&](const std::string& path) { return Call("GET", path); }, server_.url());
+  names.hint = "/chats lists them";
+  names.takes_parts = true;
+  const auto chat = FindChat(arguments, names);
+  chat ? SwitchTo(chat->str()) : Failed(chat.error());
 }
 
 std::optional<std::vector<Json>> TerminalClient::Turns(std::string_view nothing_yet) {
@@ -619,29 +593,9 @@ void TerminalClient::Model(const std::string& arguments) {
     for (const std::string& name : names) Tell((name == now ? "* " : "  ") + name);
     return Tell("(/model NAME uses another one from the next message on)");
   }
-  // A part of a name is enough if no other name has it.
-  std::vector<std::string> similar;
-  std::copy_if(names.begin(), names.end(), std::back_inserter(similar), [&](const std::string& name) {
-    return LowerCase(name).find(LowerCase(arguments)) != std::string::npos;
-  });
-  // A provider may accept models that it does not list; otherwise the server reports it.
-  const bool known = std::find(names.begin(), names.end(), arguments) != names.end();
-  const std::string provider = arguments.substr(0, arguments.find('/') + 1);
-  const bool knows_provider =
-      std::any_of(names.begin(), names.end(), [&](const std::string& name) { return name.starts_with(provider); });
-  if (!known && !provider.empty() && !knows_provider) {
-    std::set<std::string> providers;
-    for (const std::string& name : names) providers.insert(name.substr(0, name.find('/')));
-    std::string list;
-    for (const std::string& name : providers) list += (list.empty() ? "" : ", ") + name;
-    return Complain("no model is called " + arguments + "; the providers are: " + list + " (/model lists the models)");
-  }
-  if (!known && provider.empty() && similar.size() != 1) {
-    return Complain(similar.empty()
-                        ? "no model is called " + arguments + DidYouMean(arguments, names) + " (/model lists them)"
-                        : Counted(similar.size(), "model") + " are called so: " + Listed(similar));
-  }
-  model_ = !known && provider.empty() ? similar.front() : arguments;
+  auto named = FindModel(arguments, *models, "/model lists them");
+  if (!named) return Complain(named.error().message);
+  model_ = *std::move(named);
   Tell("the next messages go to " + model_);
 }
 

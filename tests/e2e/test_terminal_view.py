@@ -279,19 +279,19 @@ def test_a_chat_is_found_by_the_beginning_of_its_id_and_by_its_title(open_chat, 
     chat = open_chat(server)
     chat.say("/resume chat_aaa").until("chat chat_aaa111").until("Holiday plans").ready()
     chat.say("/resume tax return").until("chat chat_aab222").ready().say("/resume shop").until("chat notes").ready()
-    chat.say("/resume chat_aa").until("2 chats are called so: ").ready().say("/resume nothing").until("there is no chat nothing").ready()
+    chat.say("/resume chat_aa").until("means any of 2 chats").until("chat_aab222 \"Tax return\"").until("chat_aaa111 \"Holiday plans\"").ready().say("/resume nothing").until("there is no chat nothing").ready()
     folder = "--data-dir", str(server.home.data)
     for command in (["show"], ["cat"], ["ls"], ["search", "answer", "--chat"], ["replay"], ["export"]):
         name = ["chat_aaa/int_001"] if command[0] in ("show", "cat") else ["chat_aaa"]
         status, said, told = reprise(server.home, *command, *name, *folder)
         assert status == 0, (command, said, told)
     status, _, told = reprise(server.home, "show", "chat_aa", *folder)
-    assert status == 1 and "2 chats in" in told and "begin with chat_aa" in told, told
+    assert status == 1 and '"chat_aa" means any of 2 chats in ' in told and 'chat_aaa111 "Holiday plans"' in told, told
     provider.plan(text("there"))
     assert reprise(server.home, "--chat", "chat_aaa", "-p", "again", *at(server))[0] == 0
     assert [t["user_message"] for t in server.client.history("chat_aaa111")["interactions"]] == ["hello", "again"]
     status, _, told = reprise(server.home, "--chat", "chat_aa", "-p", "which?", *at(server))
-    assert status == 1 and "2 chats begin with chat_aa" in told, told
+    assert status == 1 and '"chat_aa" means any of 2 chats in http' in told, told
     provider.plan(text("new"))
     assert reprise(server.home, "--chat", "note", "-p", "another", *at(server))[0] == 0
     assert len(server.client.history("note")["interactions"]) == 1, "a full name of one's own starts a new chat"
@@ -301,7 +301,7 @@ def test_a_model_is_found_by_a_part_of_its_name(open_chat, make_server, provider
     server = make_server(provider, config={"models": {"test/other-large": {}, "test/other-small": {}}})
     chat = open_chat(server)
     chat.say("/model Small").until("the next messages go to test/other-small").ready()
-    chat.say("/model other").until("2 models are called so: ").ready().say("/model nothing").until("no model is called nothing").ready()
+    chat.say("/model other").until("means any of 2 models: test/other-large, test/other-small").ready().say("/model nothing").until("no model is called nothing").ready()
 
 
 # --- grants -----------------------------------------------------------------------------------------------------------

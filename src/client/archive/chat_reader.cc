@@ -77,27 +77,6 @@ Error NoDataFolder(const std::string& data_dir) {
                                              " (--data-dir names another one, `reprise serve` makes one)");
 }
 
-ChatId WithUniqueBeginning(const ChatId& chat, std::span<const ChatId> known) {
-  const ChatId* only = nullptr;
-  for (const ChatId& each : known) {
-    if (each == chat) return chat;
-    if (!each.str().starts_with(chat.str())) continue;
-    if (only != nullptr) return chat;
-    only = &each;
-  }
-  return only != nullptr ? *only : chat;
-}
-
-Error NoSuchChat(const ChatId& chat, const std::string& where, std::span<const std::string> known) {
-  const auto begins = [&](const std::string& id) { return id.starts_with(chat.str()); };
-  if (const auto several = std::count_if(known.begin(), known.end(), begins); several > 1) {
-    return MakeError(ErrorCode::kNotFound, std::to_string(several) + " chats in " + where + " begin with " +
-                                               chat.str() + " (`reprise ls` lists them)");
-  }
-  return MakeError(ErrorCode::kNotFound, "there is no chat " + chat.str() + " in " + where +
-                                             DidYouMean(chat.str(), known) + " (`reprise ls` lists them)");
-}
-
 Error NotThere(Error error, const RecordReference& what, const std::string& data_dir) {
   if (error.code != ErrorCode::kNotFound) return error;
   const std::string chat = what.chat.str();
@@ -111,26 +90,7 @@ Error NotThere(Error error, const RecordReference& what, const std::string& data
     for (const ChatId& other : *chats) known.push_back(other.str());
     std::sort(known.begin(), known.end());
   }
-  return NoSuchChat(what.chat, FullPath(data_dir), known);
-}
-
-Result<RecordReference> ParseReference(std::string_view text) {
-  const std::size_t slash = text.find('/');
-  const auto named = [&](Error error) {
-    error.message = "\"" + std::string(text) + "\" names nothing: " + error.message;
-    return Fail(std::move(error));
-  };
-  auto chat = ChatId::Parse(text.substr(0, slash));
-  if (!chat) return named(std::move(chat.error()));
-  if (slash == std::string_view::npos) return RecordReference{*chat, std::nullopt};
-  auto interaction = InteractionId::Parse(text.substr(slash + 1));
-  if (!interaction) return named(std::move(interaction.error()));
-  return RecordReference{*chat, *interaction};
-}
-
-bool HasChat(InteractionStore& store, const ChatId& chat) {
-  const auto summary = store.LoadSummary(chat);
-  return summary || summary.error().code != ErrorCode::kNotFound;
+  return NoSuchChat(what.chat, {.has = {}, .all = {}, .where = "in " + FullPath(data_dir)}, known);
 }
 
 Result<ChatReader> ChatReader::Open(const Flags& flags, const Environment& environment, WorkCounter* reads) {
@@ -162,9 +122,19 @@ Result<std::vector<ChatId>> ChatReader::AllChats() const {
   return chats;
 }
 
-ChatId ChatReader::Named(const ChatId& chat) const {
-  const auto chats = AllChats();
-  return chats ? WithUniqueBeginning(chat, *chats) : chat;
+Result<std::optional<StoredRecord>> FindStored(const std::string& text, const Flags& flags,
+                                               const Environment& environment) {
+  const auto exact = ParseReference(text);
+  const bool is_file = IsFile(text);
+  if (is_file && !exact) return std::nullopt;
+  auto reader = ChatReader::Open(flags, environment);
+  if (!reader && (is_file || !exact)) return std::nullopt;
+  if (!reader) return Fail(std::move(reader.error()));
+  if (is_file && !TRY(reader->names().has(exact->chat))) return std::nullopt;
+  const auto what = FindRecord(text, reader->names());
+  if (!what && what.error().code == ErrorCode::kInvalidArgument) return std::nullopt;
+  if (!what) return Fail(what.error());
+  return StoredRecord{*std::move(reader), *what};
 }
 
 void ComplainOfDamage(const Chat& chat) {

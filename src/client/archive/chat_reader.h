@@ -13,8 +13,10 @@
 #include "app/chat_bucket.h"
 #include "app/options.h"
 #include "base/json.h"
+#include "base/path.h"
 #include "base/queues.h"
 #include "base/system.h"
+#include "client/archive/chat_names.h"
 #include "crypto/key_set.h"
 #include "remote/postgres/database.h"
 #include "remote/postgres/database_files.h"
@@ -58,22 +60,9 @@ class ChatSource {
 
 // References of people to stored chats, and the errors for unknown ones.
 
-// CHAT or CHAT/INTERACTION.
-struct RecordReference {
-  ChatId chat;
-  std::optional<InteractionId> interaction;
-};
 // `error`, but for kNotFound a message that names the missing record, the data folder, and a command that lists it.
 Error NotThere(Error error, const RecordReference& what, const std::string& data_dir);
-// The same for a chat, if only the chats `known` exist; `where` is a folder or a server.
-Error NoSuchChat(const ChatId& chat, const std::string& where, std::span<const std::string> known);
-// `chat` if it is in `known`, else the only known chat whose id begins with it; `chat` if there are several.
-ChatId WithUniqueBeginning(const ChatId& chat, std::span<const ChatId> known);
 Error NoDataFolder(const std::string& data_dir);
-// kInvalidArgument; the message names `text`.
-Result<RecordReference> ParseReference(std::string_view text);
-
-bool HasChat(InteractionStore& store, const ChatId& chat);
 
 // The stored chats, in a folder or a database, for commands that only read. Takes no lock, so a server may run.
 class ChatReader {
@@ -88,8 +77,8 @@ class ChatReader {
   const Options& options() const { return options_; }
   // The ids of all chats, including damaged ones.
   Result<std::vector<ChatId>> AllChats() const;
-  // `chat` if it exists, else the only chat whose id begins with it.
-  ChatId Named(const ChatId& chat) const;
+  // Must not outlive the reader.
+  ChatNames names() { return NamesIn(*store_, FullPath(options_.data_dir)); }
 
  private:
   ChatReader(Options options, std::unique_ptr<ChatBucket> bucket, ChatSource source,
@@ -109,6 +98,15 @@ class ChatReader {
   std::unique_ptr<FileStore> files_;
   std::unique_ptr<BlobStore> blobs_;
 };
+
+// The stored record that an argument names; nullopt: it can only be a file. A chat's exact id beats a file of that
+// name, which beats other names of chats. Fails as ChatReader::Open and FindRecord do.
+struct StoredRecord {
+  ChatReader reader;
+  RecordReference what;
+};
+Result<std::optional<StoredRecord>> FindStored(const std::string& text, const Flags& flags,
+                                               const Environment& environment);
 
 // Prints one line for each stored interaction that cannot be read.
 void ComplainOfDamage(const Chat& chat);
