@@ -66,6 +66,7 @@ struct EngineOptions {
   std::size_t max_active_runs = 10'000;
   int max_tool_calls_per_minute = 0;  // per chat; 0: no limit
   int max_end_checks = 3;             // times that before_end hooks may send the agent back in an interaction
+  bool titles_by_model = false;       // the model gives chats their titles, after the first answer
   UsageBudget budget{};
   PriceTable prices{};
   PartLimits parts{};       // which attached files a request holds in their own format

@@ -117,6 +117,7 @@ struct ChatSummary {
 // Settings of a chat. Each member that is set replaces the present value.
 struct ChatSettings {
   std::optional<std::string> title{};
+  std::optional<std::string> replaces_title{};                 // `title` is set only in place of this one
   std::optional<std::optional<ApprovalMode>> approval_mode{};  // inner nullopt: the server's mode
   std::optional<std::string> model{};                          // ChatSummary::chosen_model
   std::optional<std::string> workspace{};                      // ChatSummary::workspace

@@ -212,6 +212,7 @@ struct Options {
   int max_rounds = 25;
   int max_retries = 3;
   int max_tool_calls_per_minute = 0;  // per chat; 0: no limit
+  std::string titles = "message";     // "message": its beginning is the chat's title | "model": the model makes one
   int max_end_checks = 3;             // times that before_end hooks may send the agent back in an interaction
   std::chrono::milliseconds provider_idle_timeout{120'000};
   std::chrono::milliseconds disconnect_grace{2000};

@@ -173,6 +173,7 @@ EngineOptions EngineOptionsOf(const Options& options, const std::string& path) {
           .max_retries = options.max_retries,
           .max_tool_calls_per_minute = options.max_tool_calls_per_minute,
           .max_end_checks = options.max_end_checks,
+          .titles_by_model = options.titles == "model",
           .budget = options.budget,
           .prices = options.prices,
           .parts = options.parts,

@@ -248,6 +248,7 @@ constexpr Setting kSettings[] = {
     {"hooks[].tool", EACH(hook.tool), {.told = kInWords}},
     {"hooks[].command", EACH(hook.command), {.wrong = WrongWord, .told = kInWords}},
     {"hooks[].timeout_s", EACH(hook.timeout), {.range = kHour, .told = kInWords}},
+    {"titles", OF(titles), {.choices = "message,model", .told = kAsOfServer, .layer = kServer}},
     {"guardrails.input", OF(guardrails.input), {.wrong = WrongPattern}},
     {"guardrails.output", OF(guardrails.output), {.wrong = WrongPattern}},
 

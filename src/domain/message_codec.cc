@@ -451,7 +451,8 @@ void AddUsage(ChatSummary& summary, const Interaction& interaction) {
 }
 
 void Apply(const ChatSettings& settings, ChatSummary& summary) {
-  if (settings.title) summary.title = *settings.title;
+  const bool is_replaced = !settings.replaces_title || summary.title == *settings.replaces_title;
+  if (settings.title && is_replaced) summary.title = *settings.title;
   if (settings.approval_mode) summary.approval_mode = *settings.approval_mode;
   if (settings.model) summary.chosen_model = *settings.model;
   if (settings.workspace) summary.workspace = *settings.workspace;

@@ -91,6 +91,11 @@ bool BusyChats::OccupyForNext(const ChatId& chat) {
   return true;
 }
 
+void BusyChats::WorkBegan() {
+  const MutexLock lock(mutex_);
+  ++unfinished_;
+}
+
 void BusyChats::WorkEnded() {
   {
     const MutexLock lock(mutex_);

@@ -43,6 +43,8 @@ class BusyChats {
   bool OccupyForNext(const ChatId& chat);
   // Ends for good what Put or OccupyForNext began.
   void WorkEnded();
+  // More work begins, in work that has not ended.
+  void WorkBegan();
   void Count(InteractionStatus ended);
 
   std::shared_ptr<Run> RunOf(const ChatId& chat) const;  // or null

@@ -17,6 +17,7 @@
 #include "engine/replays.h"
 #include "engine/services.h"
 #include "engine/start_point.h"
+#include "engine/titles.h"
 #include "engine/turns.h"
 #include "engine/workspace_moves.h"
 
@@ -41,12 +42,15 @@ struct Engine::Impl {
   RepeatedRequests repeated{services, busy, interactions};
   StartPoints start_points{services, interactions};
   WorkspaceMoves workspace{services, interactions, start_points};
-  Turns turns{services, busy, interactions, start_points, repeated, workspace};
+  Turns turns{services, busy, interactions, start_points, repeated, workspace, [this](const Interaction& interaction) {
+                titles.Saved(interaction);
+              }};
   Answers answers{services, busy, interactions};
   Replays replays{services, interactions};
   Chats chats{services, busy, interactions, start_points, answers, workspace};
   Others others{services, busy, turns, answers};
   ModelQuestions questions{services};
+  Titles titles{services, busy, questions, chats};
   NamedFiles named_files{services};
 
   Result<EventSubscription> Begin(const ChatId& chat, const StartPoint& from, StartRequest request);

@@ -306,6 +306,7 @@ void Turns::Save(const std::shared_ptr<Run>& run) {
   services_.usage_limits.Add(*finished);
   services_.saver.Save(run->hold(), finished, [this, run, finished](const Result<void>& saved) {
     if (saved && run->chat_version()) workspace_.RunEnded(run->chat_id(), *run->chat_version() + 1);
+    if (saved) saved_(*finished);
     if (saved) return Complete(run, finished->status);
     saved.error().Is(Reason::kFenced) ? Abandon(run) : Rescue(run, *finished, saved.error());
   });

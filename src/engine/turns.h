@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "engine/busy_chats.h"
 #include "engine/interactions.h"
@@ -19,13 +21,14 @@ namespace reprise {
 class Turns {
  public:
   Turns(EngineServices& services, BusyChats& busy, Interactions& interactions, StartPoints& start_points,
-        RepeatedRequests& repeated, WorkspaceMoves& workspace)
+        RepeatedRequests& repeated, WorkspaceMoves& workspace, std::function<void(const Interaction&)> saved)
       : services_(services),
         busy_(busy),
         interactions_(interactions),
         start_points_(start_points),
         repeated_(repeated),
-        workspace_(workspace) {}
+        workspace_(workspace),
+        saved_(std::move(saved)) {}
 
   // As Engine::Start, Edit, Regenerate and Resume.
   Result<EventSubscription> Start(const ChatId& chat, const StartPoint& from, StartRequest request);
@@ -95,6 +98,7 @@ class Turns {
   StartPoints& start_points_;
   RepeatedRequests& repeated_;
   WorkspaceMoves& workspace_;
+  const std::function<void(const Interaction&)> saved_;  // called before the work of a run ends
 };
 
 }  // namespace reprise

@@ -363,6 +363,8 @@ TEST_CASE("config.schema.json: accepts what the program accepts and refuses what
       R"({"log_format": "json"})",
       R"({"log_format": "xml"})",
       R"({"log_format": ""})",
+      R"({"titles": "model"})",
+      R"({"titles": "none"})",
       R"({"log_file": "/var/log/reprise.log"})",
       R"({"log_file": ""})",
       R"({"log_file": true})",

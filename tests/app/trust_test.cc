@@ -92,6 +92,7 @@ const std::vector<std::pair<std::string, std::string>> kSettings = {
      "telemetry.content: true (what people, models and tools say is sent there)"},
     {R"({"telemetry": {"trace_providers": true}})", "telemetry.trace_providers: true"},
     {R"({"approval_expiry_s": 9})", "approval_expiry_s: 9 s"},
+    {R"({"titles": "model"})", "titles: model"},
     {R"({"max_rounds": 900})", "max_rounds: 900"},
     {R"({"max_retries": 9})", "max_retries: 9"},
     {R"({"max_tool_calls_per_minute": 9})", "max_tool_calls_per_minute: 9"},
