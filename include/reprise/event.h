@@ -109,6 +109,7 @@ struct ApprovalRequired {
   std::string risk;              // "low" | "medium" | "high"
   std::vector<std::string> allowed_decisions;
   std::vector<CallPattern> patterns{};  // patterns that may be granted, the narrowest first; often none
+  std::string agent{};                  // the sub-agent that makes the call; empty: the chat's agent
   Timestamp created_at{};
   std::optional<Timestamp> expires_at;
   bool operator==(const ApprovalRequired&) const = default;
@@ -228,6 +229,10 @@ struct Failed {
   bool retryable = false;
   bool operator==(const Failed&) const = default;
 };
+// The id in approval_required, approved and rejected of a sub-agent's call.
+inline std::string NestedCallId(const std::string& call_id, const std::string& of_sub_agent) {
+  return call_id + "/" + of_sub_agent;
+}
 // One step of a sub-agent within a tool call.
 struct Nested {
   static constexpr std::string_view kType = "NESTED", kName = "nested";

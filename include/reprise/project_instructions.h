@@ -1,18 +1,20 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "reprise/approval.h"
 #include "reprise/result.h"
 
 namespace reprise {
 
 // Instructions by people for agents that work in a folder: AGENTS.md (https://agents.md), which models get in full, and
 // skills (https://agentskills.io), of which they get the name, the purpose and the file's place. Commands are messages
-// that people send by name. A file that tools could have written reaches models only after a person has allowed its
-// present content. Thread-safe.
+// that people send by name, and agents are sub-agents that models start by name. A file that tools could have written
+// reaches models only after a person has allowed its present content. Thread-safe.
 //
 //   for (const auto& file : instructions.List()) {
 //     if (file.state != reprise::ProjectInstructions::State::kNew) continue;
@@ -20,7 +22,7 @@ namespace reprise {
 //   }
 class ProjectInstructions {
  public:
-  enum class Kind { kInstructions, kSkill, kCommand };
+  enum class Kind { kInstructions, kSkill, kCommand, kAgent };
   enum class State {
     kUsed,
     kNew,       // not allowed yet
@@ -34,14 +36,14 @@ class ProjectInstructions {
     std::string text{};     // valid UTF-8; empty if unusable
     std::string problem{};  // for people
     Kind kind = Kind::kInstructions;
-    // Of a skill in use: from its file's front matter; of a command: that of its file. The description, of those in use
-    // alone, is one line, with invisible characters spelled out.
+    // Of a skill in use: from its file's front matter; of a command or an agent: that of its file. The description, of
+    // those in use alone, is one line, with invisible characters spelled out.
     std::string name{}, description{};
   };
 
   virtual ~ProjectInstructions() = default;
-  // The present files: the user's own, then the project's, the nearest to the workspace last; then the skills and then
-  // the commands in the same order.
+  // The present files: the user's own, then the project's, the nearest to the workspace last; then the skills, the
+  // commands and the agents in the same order.
   virtual std::vector<File> List() const = 0;
   // Allows `path` as long as its content has `digest`. kNotFound (reason "no_such_file"): no such file of instructions;
   // kConflict (reason "stale"): it has changed; kIo.
@@ -54,10 +56,24 @@ class ProjectInstructions {
     std::string model{};  // that the command names; empty: none
   };
   virtual Result<Expanded> Expand(std::string_view name, std::string_view arguments) const = 0;
+  // The agents of List.
+  virtual std::vector<File> Agents() const { return {}; }
+  struct Agent {
+    std::string name;
+    std::string instructions;                         // not empty
+    std::optional<std::vector<std::string>> tools{};  // names, or patterns of names (fnmatch(3)); nullopt: all
+    std::string model{};                              // empty: the chat's
+    std::optional<ApprovalMode> mode{};               // holds beside the chat's; nullopt: only the chat's
+  };
+  // kNotFound (reason "no_such_agent"), kForbidden (reason "untrusted"): it has not been allowed as it is now;
+  // kInvalidArgument: the file is unusable.
+  virtual Result<Agent> FindAgent(std::string_view /*name*/) const {
+    return Fail(Reason::kNoSuchAgent, "there are no agents here");
+  }
 };
 
 constexpr std::string_view ToString(ProjectInstructions::Kind kind) {
-  constexpr std::string_view kNames[] = {"instructions", "skill", "command"};
+  constexpr std::string_view kNames[] = {"instructions", "skill", "command", "agent"};
   return kNames[static_cast<int>(kind)];
 }
 

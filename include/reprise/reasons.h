@@ -58,6 +58,7 @@
   REASON(kNoSuchJob, "no_such_job", kNotFound, false)                              \
   REASON(kNoSuchFile, "no_such_file", kNotFound, false)                            \
   REASON(kNoSuchCommand, "no_such_command", kNotFound, false)                      \
+  REASON(kNoSuchAgent, "no_such_agent", kNotFound, false)                          \
   REASON(kNoWorkspace, "no_workspace", kNotFound, false)                           \
   REASON(kNoSuchWorkspace, "no_such_workspace", kNotFound, false)                  \
   /* clients take these, too */                                                    \

@@ -108,6 +108,7 @@ struct ToolOutcome {
   // `"confirmed": true` after the user's answer.
   bool requires_confirmation = false;
   std::optional<StartedJob> job = {};  // it has started one
+  std::vector<Grant> grants = {};      // for the chat, given by people to a sub-agent during the call
   // Beside the text. `files` become files of the chat; `parts` refer to existing files of the chat.
   std::vector<ToolFile> files = {};
   std::vector<MessagePart> parts = {};
@@ -145,8 +146,8 @@ struct ToolContext {
   // state and shown before this returns. Empty: the agent has none.
   std::function<void(const std::function<void(Agenda& agenda)>& change)> change_agenda = {};
   // Gives a question to a sub-agent, and blocks until its answer, which is the outcome, or until `stop` is requested.
-  // Empty: no sub-agents.
-  std::function<ToolOutcome(const std::string& question)> research = {};
+  // `agent` names one of ProjectInstructions; empty: the one that only reads. Empty: no sub-agents.
+  std::function<ToolOutcome(const std::string& question, const std::string& agent)> research = {};
   // Searches earlier turns of the chat, and of the other chats of its folder if `everywhere`. Blocks until the search
   // has ended or `stop` is requested. Empty: no turns are kept.
   std::function<ToolOutcome(const std::string& query, bool everywhere)> recall = {};
@@ -196,6 +197,8 @@ class Tool {
   // For a tool of another program, which may be changing it: returns when ToolRegistry::Current has the new state of
   // its name, when that cannot be known soon, or when `stop` is requested.
   virtual void AwaitOffer(const std::stop_token& /*stop*/) {}
+  // Whether a call with these arguments may run again after a crash.
+  virtual bool IsIdempotent(std::string_view /*arguments*/) const { return traits().idempotent; }
   // Why a call with these arguments (valid for the schema) needs approval even if the tool does not: for example it
   // reaches private data. nullopt: no such reason. Quick; shown with the request.
   virtual std::optional<std::string> ReasonToAsk(std::string_view /*arguments*/) const { return std::nullopt; }

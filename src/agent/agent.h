@@ -14,12 +14,14 @@
 
 #include "agent/retry_policy.h"
 #include "base/async.h"
+#include "base/mutex.h"
 #include "reprise/approval.h"
 #include "reprise/audit_log.h"
 #include "reprise/event.h"
 #include "reprise/interaction.h"
 #include "reprise/message.h"
 #include "reprise/model_client.h"
+#include "reprise/project_instructions.h"
 #include "reprise/result.h"
 #include "reprise/system_prompt.h"
 #include "reprise/telemetry.h"
@@ -130,7 +132,8 @@ class ApprovalGate {
 struct AgentLimits {
   int max_rounds = 25;
   std::chrono::milliseconds tool_timeout{60'000};
-  bool nobody_to_ask = false;  // calls that need an answer are rejected
+  bool nobody_to_ask = false;               // calls that need an answer are rejected
+  std::optional<ApprovalMode> also_mode{};  // holds beside the chat's mode
   RetryPolicy retry{};
   std::int64_t context_window = 0;                       // of the model, tokens; 0: unknown, so everything is sent
   ModelAbilities abilities{};                            // of the model
@@ -171,6 +174,10 @@ struct AgentParts {  // all must outlive the agent
   EditorFiles* editor = nullptr;        // likewise; null: no editor is connected
   RunRecorder* recorder = nullptr;      // of the calls' changes in the workspace; null: they are not recorded
   CallGuard* guard = nullptr;           // null: no hooks, no redaction and no audit log
+  const ProjectInstructions* instructions = nullptr;  // for sub-agents of people; null: none
+  const ModelDirectory* models = nullptr;             // likewise: models that those name
+  // Held by calls that may not run beside others, because sub-agents run beside each other; null: made by the agent.
+  std::shared_ptr<Mutex> alone{};
   // Bytes of all model responses of the interaction, shared with sub-agents; null: starts at zero.
   std::shared_ptr<std::atomic<std::size_t>> said{};
   const Span* span = nullptr;  // the run's span; null: no tracing

@@ -8,19 +8,22 @@
 #include "agent/agent.h"
 #include "agent/deferred_tools.h"
 #include "agent/prompt.h"
+#include "agent/sub_agent.h"
 #include "base/logging.h"
 #include "base/system.h"
 
 namespace reprise {
 namespace {
 
-AgentParts WithCount(AgentParts parts) {
+AgentParts WithShared(AgentParts parts) {
   if (!parts.said) parts.said = std::make_shared<std::atomic<std::size_t>>(0);
+  if (!parts.alone) parts.alone = std::make_shared<Mutex>();
   return parts;
 }
 
 ApprovalPolicy PolicyOf(const AgentLimits& limits, ApprovalGate& approvals, const RunRecorder* recorder) {
   ApprovalPolicy policy{.mode = [&approvals](const ToolCall& call) { return approvals.ModeFor(call.id); },
+                        .also = limits.also_mode,
                         .nobody_to_ask = limits.nobody_to_ask,
                         .check_confirmations = limits.check_confirmations,
                         .standing_grants = [&approvals](const Grant& call) { return approvals.StandingGrants(call); },
@@ -92,7 +95,7 @@ class AgentLoop::StreamRelay : public ModelStream {
 
 AgentLoop::AgentLoop(AgentParts parts, AgentLimits limits, std::string model_name, AgentState state,
                      std::stop_token stop)
-    : parts_(WithCount(std::move(parts))),
+    : parts_(WithShared(std::move(parts))),
       limits_(limits),
       model_name_(std::move(model_name)),
       turn_{.parts = parts_,
@@ -105,6 +108,7 @@ AgentLoop::AgentLoop(AgentParts parts, AgentLimits limits, std::string model_nam
       calls_(turn_),
       context_(limits_.context_window),
       message_parts_(parts_.files, parts_.documents, {limits_.abilities, limits_.parts, limits_.context_window}) {
+  if (parts_.instructions) sub_agents_ = DescribeSubAgents(parts_.instructions->Agents());
   ShowMemory();
 }
 
@@ -284,6 +288,10 @@ const std::vector<ToolSpec>& AgentLoop::ToldSpecs() {
       return told_of_->IsDeferred(spec.name) &&
              !std::binary_search(found_tools_.begin(), found_tools_.end(), spec.name);
     });
+    for (ToolSpec& spec : told_specs_) {
+      const Tool* const tool = told_of_->Find(spec.name);
+      if (tool != nullptr && tool->traits().delegates) spec.description += sub_agents_;
+    }
     told_shortly_ = ShortToolsWithin(told_specs_, context_.budget());
     if (told_shortly_ && !was_short) {
       std::string names;

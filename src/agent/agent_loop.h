@@ -77,6 +77,7 @@ class AgentLoop {
   std::vector<ToolSpec> told_specs_;        // without the tool for edits that it is not used to
   std::vector<std::string> found_tools_;    // deferred ones that the model knows
   std::optional<ShortTools> told_shortly_;  // their short descriptions, if the model has little room
+  std::string sub_agents_;                  // those that the model is told of
   std::string memory_;                      // the memory in the prompt; see ShowMemory
   std::string system_;                      // the prompt of the request under way
   std::string told_by_guard_;               // the guard's part of it

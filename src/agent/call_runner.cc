@@ -257,6 +257,7 @@ Async<Nothing> CallRunner::RunTogether(Calls calls) {
     CountUse(*prepared.decision.run());
     Emit(event::ToolCallStarted{call.id, call.name, call.arguments});
   }
+  turn_.grants = turn_.state.grants;
   // Shared, because threads may arrive after all calls have ended.
   const std::shared_ptr<Batch> batch(new Batch{.calls = calls});
   FromCallback<Nothing> all_recorded(turn_.parts.executor, [this, batch](std::function<void(Nothing)> done) {
@@ -474,6 +475,7 @@ Async<ToolOutcome> CallRunner::RunAnswered(AskedCall& asked) {
 
 Async<ToolOutcome> CallRunner::Execute(const Execution& execution) {
   Tool& tool = *execution.offered.tool;
+  turn_.grants = turn_.state.grants;
   if (!tool.traits().only_asks) co_return RunTool(execution);
   if (auto refused = Begin(execution)) co_return *std::move(refused);
   Span span = BeginSpan(execution);
@@ -488,6 +490,8 @@ Async<ToolOutcome> CallRunner::Execute(const Execution& execution) {
 
 ToolOutcome CallRunner::RunTool(const Execution& execution) {
   if (auto refused = Begin(execution)) return *std::move(refused);
+  std::optional<MutexLock> alone;
+  if (!MayRunBeside(execution.offered.tool->traits())) alone.emplace(*turn_.parts.alone);
   auto recorder = BeginRecording(execution);
   Span span = BeginSpan(execution);
   ToolOutcome outcome;
@@ -588,10 +592,12 @@ ToolContext CallRunner::ContextOf(const Execution& execution, const Span& span) 
     };
   }
   context.change_agenda = [this, &call](const std::function<void(Agenda&)>& change) { ChangeAgenda(call, change); };
-  context.research = [this, &call, &span](const std::string& question) {
+  context.research = [this, &call, &span](const std::string& question, const std::string& agent) {
     const SubAgentTask task{.call_id = call.id,
                             .round_index = turn_.round,
                             .question = question,
+                            .agent = agent,
+                            .grants = turn_.grants,
                             .used_before = turn_.usage_before_calls,
                             .span = &span};
     return RunSubAgent(turn_.parts, turn_.limits, task, turn_.model_name, turn_.stop);
@@ -617,6 +623,7 @@ void CallRunner::RecordResult(const ToolCall& call, ToolOutcome outcome) {
   AgentState& state = turn_.state;
   if (outcome.requires_confirmation) outcome.output += kConfirmationNote;
   Remember(state.memory, call, outcome);
+  for (Grant& grant : outcome.grants) AddGrant(state.grants, std::move(grant));
   if (outcome.job) {
     Emit(event::JobStarted{call.id, outcome.job->id, outcome.job->command});
     state.jobs.push_back(*std::move(outcome.job));

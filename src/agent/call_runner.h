@@ -27,6 +27,7 @@ struct Turn {
   std::uint32_t round = 0;
   TokenUsage usage{};
   TokenUsage usage_before_calls{};  // of this round
+  std::vector<Grant> grants{};      // the state's, as of the calls that run now; for their threads
   Span span{};                      // of this round
   bool goes_round = false;          // the model repeats the same calls despite a warning
   bool stands_still = false;        // its calls make no progress despite a warning

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
-#include <system_error>
 #include <utility>
 
 #include "app/front_matter.h"
+#include "app/named_files.h"
 #include "app/prompt_files.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -20,9 +19,7 @@ using File = ProjectInstructions::File;
 using Kind = ProjectInstructions::Kind;
 using State = ProjectInstructions::State;
 
-constexpr std::string_view kCommandExtension = ".md";
 constexpr std::string_view kAll = "$ARGUMENTS";
-constexpr std::size_t kMostInFolder = 2000;  // of a folder
 
 Result<FrontMatter> Read(std::string_view text) { return ReadFrontMatter(text, {"description", "model"}); }
 
@@ -82,58 +79,22 @@ Result<std::string> Filled(std::string_view text, std::string_view arguments) {
 
 }  // namespace
 
-std::vector<std::string> CommandsIn(const std::string& folder, bool& cut) {
-  std::vector<std::string> files;
-  std::error_code failed;
-  std::size_t entries = 0;
-  for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed)) {
-    if (++entries > kMostInFolder) break;
-    if (entry->path().extension() == kCommandExtension) files.push_back(entry->path().string());
-  }
-  std::sort(files.begin(), files.end());
-  cut = files.size() > kMaxCommands || entries > kMostInFolder;
-  if (files.size() > kMaxCommands) files.resize(kMaxCommands);
-  return files;
-}
-
 void ReadCommandHeads(std::vector<File>& files) {
-  std::map<std::string, std::string> taken;  // the file that has the name
-  for (auto file = files.rbegin(); file != files.rend(); ++file) {
-    file->kind = Kind::kCommand;
-    if (file->state == State::kUnusable) continue;
-    const std::string name = fs::path(file->path).stem().string();
-    const auto refuse = [&](std::string problem) {
-      *file = {.path = file->path, .state = State::kUnusable, .problem = std::move(problem), .kind = Kind::kCommand};
-    };
-    if (!IsSkillName(name)) {
-      refuse(file->path +
-             ": the name of a command may be at most 64 small letters, digits and single hyphens between them");
-      continue;
-    }
-    if (const auto [first, is_new] = taken.emplace(name, file->path); !is_new) {
-      refuse(file->path + ": the command \"" + name + "\" is " + first->second + ", which lies nearer");
-      continue;
-    }
-    file->name = name;
-    if (file->state != State::kUsed) continue;
-    const auto front = Read(file->text);
-    if (!front) {
-      refuse(file->path + ": " + front.error().message);
-      continue;
-    }
-    file->description = DescriptionLine(front->Text("description"));
-    if (file->description.empty()) {
-      const std::string_view body = Trimmed(front->body);
-      file->description = DescriptionLine(body.substr(0, body.find('\n')));
-    }
-  }
+  ReadNamedHeads(files, Kind::kCommand, [](std::string_view text) -> Result<std::string> {
+    const auto front = TRY(Read(text));
+    std::string description = DescriptionLine(front.Text("description"));
+    if (!description.empty()) return description;
+    const std::string_view body = Trimmed(front.body);
+    return DescriptionLine(body.substr(0, body.find('\n')));
+  });
 }
 
 Result<ProjectInstructions::Expanded> ExpandCommand(const std::vector<File>& files, std::string_view name,
                                                     std::string_view arguments) {
   // The commands come last, and the nearest of them last.
   const auto file = std::find_if(files.rbegin(), files.rend(), [&](const File& each) {
-    return each.kind != Kind::kInstructions && each.state != State::kUnusable && each.name == name;
+    const bool is_message = each.kind == Kind::kCommand || each.kind == Kind::kSkill;
+    return is_message && each.state != State::kUnusable && each.name == name;
   });
   if (file == files.rend()) {
     const auto broken = std::find_if(files.rbegin(), files.rend(), [&](const File& each) {
@@ -142,11 +103,7 @@ Result<ProjectInstructions::Expanded> ExpandCommand(const std::vector<File>& fil
     if (broken != files.rend()) return Fail(ErrorCode::kInvalidArgument, broken->problem);
     return Fail(Reason::kNoSuchCommand, "there is no command or skill " + VisibleOnOneLine(name) + " in this folder");
   }
-  if (file->state != State::kUsed) {
-    return Fail(Reason::kUntrusted, file->path + (file->state == State::kNew ? " is new" : " has changed") +
-                                        ", so it is not used before you have allowed it: `reprise trust " + file->path +
-                                        "`, or /instructions");
-  }
+  if (file->state != State::kUsed) return Fail(NotAllowedYet(*file));
   const auto front = TRY(Read(file->text));
   const std::string_view body = Trimmed(front.body);
   std::string text;

@@ -123,18 +123,17 @@ Result<std::vector<std::string>> Texts(YamlEvents& events, bool may_be_list) {
   return texts;
 }
 
-Result<FrontMatter::Members> Read(std::string_view yaml, const std::vector<std::string_view>& wanted,
-                                  std::string_view list) {
+Result<FrontMatter> Read(std::string_view yaml, const std::vector<std::string_view>& wanted, std::string_view list) {
   static const YamlLibrary library;
   if (!library.problem().empty()) {
     return Fail(ErrorCode::kUnavailable, "what stands in front of its text cannot be read: " + library.problem() +
                                              " (Debian has it in libyaml-0-2)");
   }
   YamlEvents events(library, yaml);
-  FrontMatter::Members members;
+  FrontMatter front{.is_there = true};
   const yaml_event_t* event = TRY(events.Next());
   while (event->type == YAML_STREAM_START_EVENT || event->type == YAML_DOCUMENT_START_EVENT) event = TRY(events.Next());
-  if (event->type == YAML_STREAM_END_EVENT) return members;
+  if (event->type == YAML_STREAM_END_EVENT) return front;
   if (event->type != YAML_MAPPING_START_EVENT)
     return Fail(Wrong("has no name: and description:, nor any other member"));
   while ((event = TRY(events.Next()))->type != YAML_MAPPING_END_EVENT) {
@@ -143,11 +142,14 @@ Result<FrontMatter::Members> Read(std::string_view yaml, const std::vector<std::
       while (events.levels() > 1) TRY(events.Next());
     }
     auto texts = TRY(Texts(events, key == list));
-    if (key != list && std::find(wanted.begin(), wanted.end(), key) == wanted.end()) continue;
+    if (key != list && std::find(wanted.begin(), wanted.end(), key) == wanted.end()) {
+      front.others.push_back(key);
+      continue;
+    }
     if (texts.empty()) return Fail(Wrong("has a " + key + " that is no text"));
-    if (!members.emplace(key, std::move(texts)).second) return Fail(Wrong("has more than one " + key));
+    if (!front.members.emplace(key, std::move(texts)).second) return Fail(Wrong("has more than one " + key));
   }
-  return members;
+  return front;
 }
 
 }  // namespace
@@ -163,7 +165,9 @@ Result<FrontMatter> ReadFrontMatter(std::string_view text, const std::vector<std
                                     std::string_view list) {
   const auto parts = TRY(Divide(text));
   if (!parts) return FrontMatter{.body = text};
-  return FrontMatter{.is_there = true, .members = TRY(Read(parts->yaml, wanted, list)), .body = parts->body};
+  auto front = TRY(Read(parts->yaml, wanted, list));
+  front.body = parts->body;
+  return front;
 }
 
 }  // namespace reprise

@@ -10,7 +10,9 @@
 #include <system_error>
 #include <utility>
 
+#include "app/agent_files.h"
 #include "app/command_files.h"
+#include "app/named_files.h"
 #include "app/prompt_files.h"
 #include "base/path.h"
 #include "base/private_file.h"
@@ -31,6 +33,8 @@ constexpr const char* kSharedSkills = ".agents/skills";  // in the user's home, 
 
 constexpr const char* kOwnCommands = "commands";  // in the configuration folder
 constexpr const char* kProjectCommands = ".reprise/commands";
+constexpr const char* kOwnAgents = "agents";  // likewise
+constexpr const char* kProjectAgents = ".reprise/agents";
 
 constexpr std::size_t kMostFolders = 32;
 constexpr std::size_t kMaxFile = 256 * 1024;  // larger files are not read
@@ -140,7 +144,6 @@ InstructionFiles::InstructionFiles(const Options& options, std::string workspace
   for (const std::string& folder : FoldersOf(workspace_, project_)) {
     folders_.push_back({.path = folder,
                         .skills = (fs::path(folder) / kSharedSkills).string(),
-                        .commands = (fs::path(folder) / kProjectCommands).string(),
                         .instructions = {(fs::path(folder) / kInstructionsName).string()}});
     for (const char* name : kOtherInstructions) {
       folders_.back().instructions.push_back((fs::path(folder) / name).string());
@@ -167,6 +170,8 @@ std::vector<File> InstructionFiles::List() const {
   }
   if (with_skills_) AddSkills(files, consent);
   AddCommands(files, consent);
+  std::vector<File> agents = Agents(consent);
+  std::move(agents.begin(), agents.end(), std::back_inserter(files));
   return files;
 }
 
@@ -203,31 +208,53 @@ void InstructionFiles::AddSkills(std::vector<File>& files, Consent& consent) con
   ReadHeads(files);
 }
 
-void InstructionFiles::AddCommands(std::vector<File>& files, Consent& consent) const {
-  std::vector<File> commands;
+// The files NAME.md of one kind: `own` in the configuration folder, `shared` in the folders of a project.
+std::vector<File> InstructionFiles::NamedFiles(const char* own, const char* shared, Consent& consent) const {
+  std::vector<File> files;
   const auto add = [&](const std::string& folder, const auto& take) {
     if (!IsThere(folder)) return;
     bool cut = false;
-    for (const std::string& path : CommandsIn(folder, cut)) {
-      commands.push_back(LeavesItsFolder(path) ? Unusable(path, path + " leads out of its folder") : take(path));
+    for (const std::string& path : NamedFilesIn(folder, cut)) {
+      files.push_back(LeavesItsFolder(path) ? Unusable(path, path + " leads out of its folder") : take(path));
     }
     if (cut) {
-      commands.push_back(Unusable(
-          folder, "only the first " + std::to_string(kMaxCommands) + " commands in " + folder + " are looked at"));
+      files.push_back(Unusable(
+          folder, "only the first " + std::to_string(kMaxNamedFiles) + " files in " + folder + " are looked at"));
     }
   };
-  const std::string own = config_directory_ + "/" + kOwnCommands;
-  add(own, [](const std::string& path) { return Take(path, ReadOwnFile(path, kMaxCommandFile)); });
+  const std::string own_folder = config_directory_ + "/" + own;
+  add(own_folder, [](const std::string& path) { return Take(path, ReadOwnFile(path, kMaxNamedFile)); });
   for (const Folder& folder : folders_) {
-    if (folder.commands == own) continue;
-    add(folder.commands, [&](const std::string& path) {
-      File file = TakeWithin(path, LimitOf(folder), kMaxCommandFile);
+    const std::string path = folder.path + (folder.path.ends_with('/') ? "" : "/") + shared;
+    if (path == own_folder) continue;
+    add(path, [&](const std::string& each) {
+      File file = TakeWithin(each, LimitOf(folder), kMaxNamedFile);
       consent.Judge(file);
       return file;
     });
   }
+  return files;
+}
+
+void InstructionFiles::AddCommands(std::vector<File>& files, Consent& consent) const {
+  std::vector<File> commands = NamedFiles(kOwnCommands, kProjectCommands, consent);
   ReadCommandHeads(commands);
   std::move(commands.begin(), commands.end(), std::back_inserter(files));
+}
+
+std::vector<File> InstructionFiles::Agents() const {
+  Consent consent(trusted_);
+  return Agents(consent);
+}
+
+std::vector<File> InstructionFiles::Agents(Consent& consent) const {
+  std::vector<File> agents = NamedFiles(kOwnAgents, kProjectAgents, consent);
+  ReadAgentHeads(agents);
+  return agents;
+}
+
+Result<ProjectInstructions::Agent> InstructionFiles::FindAgent(std::string_view name) const {
+  return AgentNamed(Agents(), name);
 }
 
 Result<ProjectInstructions::Expanded> InstructionFiles::Expand(std::string_view name,

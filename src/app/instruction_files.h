@@ -17,10 +17,9 @@ inline constexpr std::size_t kMaxInstructions = 32 * 1024;  // bytes, all files 
 // AGENTS.md of the user's configuration folder, and AGENTS.md (else CLAUDE.md, else .cursorrules) of the workspace and
 // the folders above it: up to the top of its git work tree, else to the user's home or the root. Likewise skills: the
 // user's lie in the configuration folder and in ~/.agents/skills, a project's in .agents/skills. Commands lie in
-// "commands" of the configuration folder and in .reprise/commands of a project. A file that tools could have written
-// counts only with its allowed
-// content; `reprise trust` and Allow keep these in one list. A file outside its project is not used. Reads the files
-// each time.
+// "commands" of the configuration folder and in .reprise/commands of a project, agents in "agents" and .reprise/agents.
+// A file that tools could have written counts only with its allowed content; `reprise trust` and Allow keep these in
+// one list. A file outside its project is not used. Reads the files each time.
 class InstructionFiles final : public ProjectInstructions {
  public:
   // `workspace` is absolute and free of symbolic links; empty if there is none.
@@ -29,17 +28,21 @@ class InstructionFiles final : public ProjectInstructions {
   std::vector<File> List() const override;
   Result<void> Allow(std::string_view path, std::string_view digest) override;
   Result<Expanded> Expand(std::string_view name, std::string_view arguments) const override;
+  std::vector<File> Agents() const override;
+  Result<Agent> FindAgent(std::string_view name) const override;
 
  private:
   class Consent;
   struct Folder {
-    std::string path, skills, commands;
+    std::string path, skills;
     std::vector<std::string> instructions;  // the first that is there counts
   };
 
   const std::string& LimitOf(const Folder& folder) const;
   void AddSkills(std::vector<File>& files, Consent& consent) const;
+  std::vector<File> NamedFiles(const char* own, const char* shared, Consent& consent) const;
   void AddCommands(std::vector<File>& files, Consent& consent) const;
+  std::vector<File> Agents(Consent& consent) const;
 
   std::string workspace_, config_directory_;
   bool with_skills_;

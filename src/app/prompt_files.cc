@@ -174,7 +174,7 @@ std::vector<ProjectInstructions::File> PromptFolder::ProjectFiles() const {
   if (!project_) return {};
   auto files = project_->List();
   for (const auto& file : files) {
-    if (file.kind == ProjectInstructions::Kind::kCommand) continue;  // no part of the prompt
+    if (file.kind == ProjectInstructions::Kind::kCommand) continue;  // the model is not told of them
     switch (file.state) {
       case ProjectInstructions::State::kUsed:
         break;

@@ -171,27 +171,32 @@ Decision Decide(const ReviewedCall& reviewed, const AgentState& state, const App
   if (hold && hold->action == RuleAction::kDeny) return {Denied(*hold)};
 
   const ToolTraits& traits = offered.tool->traits();
-  const ApprovalMode mode = policy.mode ? policy.mode(call) : ApprovalMode::kAsk;
   const auto sensitive = offered.tool->ReasonToAsk(call.arguments);
   const bool asks_by_default = sensitive || offered.tools->RequiresApproval(*offered.tool);
-  bool asks = asks_by_default;
-  if (mode == ApprovalMode::kApproveAll) asks = false;
-  const bool is_held = mode == ApprovalMode::kAuto && traits.confined && !sensitive && policy.can_undo &&
-                       policy.can_undo(traits, call.arguments);
-  if (is_held) asks = false;
-  if (mode == ApprovalMode::kReadOnly) asks = sensitive || !traits.read_only;
+  const auto can_undo = [&] {
+    return traits.confined && !sensitive && policy.can_undo && policy.can_undo(traits, call.arguments);
+  };
+  std::vector<ApprovalMode> modes = {policy.mode ? policy.mode(call) : ApprovalMode::kAsk};
+  if (policy.also) modes.push_back(*policy.also);
+  const auto has = [&](ApprovalMode mode) { return std::find(modes.begin(), modes.end(), mode) != modes.end(); };
+  const auto asks_in = [&](ApprovalMode mode) {
+    if (mode == ApprovalMode::kApproveAll) return false;
+    if (mode == ApprovalMode::kReadOnly) return sensitive.has_value() || !traits.read_only;
+    return asks_by_default && !(mode == ApprovalMode::kAuto && can_undo());
+  };
+  bool asks = std::any_of(modes.begin(), modes.end(), asks_in);
   if (hold || traits.asks_each_time) {  // in every mode and despite grants
     asks = true;
   } else if (traits.needs_consent) {  // no grant covers it
-    asks = mode != ApprovalMode::kApproveAll;
+    asks = std::any_of(modes.begin(), modes.end(), [](auto mode) { return mode != ApprovalMode::kApproveAll; });
   } else if (!asks && !asks_by_default) {
     return {Decision::Run{"default"}};
   } else if (auto allowed = AllowedBefore(call, *offered.tool, sensitive, state, policy)) {
     return {*std::move(allowed)};
   }
-  if (!asks) return {Decision::Run{is_held ? "auto" : "mode"}};
+  if (!asks) return {Decision::Run{has(ApprovalMode::kAuto) && asks_by_default && can_undo() ? "auto" : "mode"}};
   if (policy.nobody_to_ask) return {Decision::Refuse{"mode", std::string(kNobodyToAskResult)}};
-  if (mode == ApprovalMode::kDenyAll) return {Decision::Refuse{"mode", std::string(kRefusedResult)}};
+  if (has(ApprovalMode::kDenyAll)) return {Decision::Refuse{"mode", std::string(kRefusedResult)}};
   return {AskAbout(call, *offered.tool, sensitive, hold)};
 }
 

@@ -74,6 +74,7 @@ struct Decision {
 // The policy for all calls of a run.
 struct ApprovalPolicy {
   std::function<ApprovalMode(const ToolCall&)> mode = nullptr;  // the current mode; null: kAsk
+  std::optional<ApprovalMode> also{};                           // a call that asks in this mode asks, too
   bool nobody_to_ask = false;                                   // refuse the calls that would ask
   bool check_confirmations = true;                              // false in a replay, which has the record
   // The grants for always that bear on a call (GrantStore::For); null: there are none.

@@ -101,7 +101,8 @@ const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
       {"/usage", "", "tokens and cost of this chat", &TerminalClient::Usage},
       {"/compact", "[MESSAGE]", "from the next message on a summary is sent in place of what was said before",
        &TerminalClient::Compact},
-      {"/instructions", "", "instructions for agents in this folder (AGENTS.md, skills, commands); allows what is new",
+      {"/instructions", "",
+       "instructions for agents in this folder (AGENTS.md, skills, commands, agents); allows what is new",
        &TerminalClient::Instructions},
       {"/attach", "FILE", "a file goes with the next message, as @FILE in it does", &TerminalClient::Attach},
       {"/detach", "", "takes the attached files off the next message", &TerminalClient::Detach},
@@ -756,7 +757,7 @@ void TerminalClient::Instructions(const std::string&) {
   const auto listed = Call("GET", InFolder("/instructions"));
   if (!listed) return Failed(listed.error());
   const Json files = listed->value("files", Json::array());
-  if (files.empty()) return Tell("no AGENTS.md, skills or commands here");
+  if (files.empty()) return Tell("no AGENTS.md, skills, commands or agents here");
   for (const Json& file : files) {
     const std::string path = VisibleLine(TextMember(file, "path")), state = TextMember(file, "state");
     if (state == "used") {
@@ -765,7 +766,9 @@ void TerminalClient::Instructions(const std::string&) {
            (word == "/" ? ""
                         : ", as the " + TextMember(file, "kind") + " " + word.substr(1) + ": " +
                               VisibleLine(TextMember(file, "description"))) +
-           (word != "/" && IsOwnCommand(word) ? " (" + word + " is a command of this client)" : ""));
+           (word != "/" && TextMember(file, "kind") != "agent" && IsOwnCommand(word)
+                ? " (" + word + " is a command of this client)"
+                : ""));
     } else if (state == "unusable") {
       Tell(path + " is not used: " + VisibleLine(TextMember(file, "problem")));
     } else if (!AskToTrust(file)) {

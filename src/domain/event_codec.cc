@@ -160,6 +160,7 @@ void Members(auto& m, Is<event::ApprovalRequired> auto& e) {
   m("arguments_digest", e.arguments_digest).IfSet("terms_digest", e.terms_digest);
   m("reason", e.reason)("risk", e.risk)("allowed_decisions", e.allowed_decisions);
   m.ListIfAny("patterns", e.patterns);
+  m.IfSet("agent", e.agent);
   m("created_at", e.created_at).OrNull("expires_at", e.expires_at);
 }
 void Members(auto& m, Is<event::Approved> auto& e) {

@@ -285,6 +285,7 @@ Json ToJson(const PendingApproval& approval) {
                {"created_at", FormatTimestamp(request.created_at)},
                {"expires_at", request.expires_at ? Json(FormatTimestamp(*request.expires_at)) : Json(nullptr)}};
   if (!request.terms_digest.empty()) json["terms_digest"] = request.terms_digest;
+  if (!request.agent.empty()) json["agent"] = request.agent;
   for (const CallPattern& each : request.patterns) {
     json["patterns"].push_back({{"pattern", each.pattern}, {"means", each.means}});
   }

@@ -261,6 +261,25 @@ bool RecordedCall::changed_agenda() const {
 
 bool RecordedCall::was_refused() const { return ended() && !started && outcome && outcome->output == kRefusedResult; }
 
+namespace {
+
+// Like their other steps, these belong to a tool, and not to the agent that a replay runs.
+void DropQuestionsOfSubAgents(std::vector<AgentEvent>& events) {
+  std::set<std::string> dropped;
+  std::erase_if(events, [&](const AgentEvent& event) {
+    if (const auto* asked = std::get_if<event::ApprovalRequired>(&event.payload)) {
+      return !asked->agent.empty() && dropped.insert(asked->approval_id).second;
+    }
+    if (const auto* approved = std::get_if<event::Approved>(&event.payload)) {
+      return dropped.contains(approved->approval_id);
+    }
+    const auto* rejected = std::get_if<event::Rejected>(&event.payload);
+    return rejected != nullptr && dropped.contains(rejected->approval_id);
+  });
+}
+
+}  // namespace
+
 bool Recording::cut_off() const {
   if (last_words.empty()) return false;
   const auto* failed = std::get_if<event::Failed>(&last_words.front().payload);
@@ -291,6 +310,7 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
            std::holds_alternative<event::JobStarted>(event.payload) ||
            std::holds_alternative<event::JobEnded>(event.payload);
   });
+  DropQuestionsOfSubAgents(recording.events);
   while (!recording.events.empty() && IsLastWord(recording.events.back())) {
     recording.last_words.insert(recording.last_words.begin(), std::move(recording.events.back()));
     recording.events.pop_back();

@@ -128,7 +128,7 @@ Interrupted WhereToResume(const AgentState& state, const ToolSet& tools) {
   if (calling == state.messages.end()) return where;
   for (const ToolCall& call : calling->tool_calls) {
     const Tool* tool = tools.Find(call.name);
-    if (tool == nullptr || !tool->traits().idempotent) continue;
+    if (tool == nullptr || !tool->IsIdempotent(call.arguments)) continue;
     const bool unknown = std::any_of(calling, state.messages.end(),
                                      [&](const Message& message) { return IsUnknownOutcome(message, call.id); });
     if (unknown) where.calls.push_back({.call = call});

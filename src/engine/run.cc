@@ -131,6 +131,8 @@ void Run::Start(Executor executor, std::function<void()> ended) {
                  .editor = editor_.get(),
                  .recorder = recorder_.get(),
                  .guard = &guard_,
+                 .instructions = services_.workspace->instructions,
+                 .models = &services_.models,
                  .span = span_ ? &span_ : nullptr,
                  .conversation = chat_id_.str()},
       limits, client_model_, std::move(initial_state_), stop_.get_token());
@@ -518,6 +520,9 @@ std::vector<std::string> Run::Ask(std::uint32_t round_index, std::vector<event::
   {
     const MutexLock lock(mutex_);
     waiting_.approvals += requests.size();
+    for (const event::ApprovalRequired& request : requests) {
+      if (!request.agent.empty()) of_sub_agents_.insert(request.approval_id);
+    }
     UpdateStatus();
   }
   {
@@ -547,7 +552,7 @@ Async<Result<ApprovalGate::Answered>> Run::AwaitAnswer(std::vector<std::string> 
     services_.approvals.Await(approval_ids, std::move(stop), Taking(std::move(done)));
   });
   auto answered = co_await awaited;
-  if (!answered && LeavesNow()) co_return Fail(answered.error());
+  if (!answered && !IsOfSubAgent(approval_ids) && LeavesNow()) co_return Fail(answered.error());
   {
     const MutexLock lock(mutex_);
     waiting_.approvals -= answered ? 1 : approval_ids.size();
@@ -566,6 +571,13 @@ std::function<void(Given)> Run::Taking(std::function<void(Given)> done) {
     }
     done(std::move(answered));
   };
+}
+
+// No other process could ask for a sub-agent again, because nothing keeps its state.
+bool Run::IsOfSubAgent(const std::vector<std::string>& approval_ids) const {
+  const MutexLock lock(mutex_);
+  return std::any_of(approval_ids.begin(), approval_ids.end(),
+                     [this](const std::string& id) REQUIRES(mutex_) { return of_sub_agents_.contains(id); });
 }
 
 bool Run::IsTaken(const std::string& id) const {

@@ -77,6 +77,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     GrantStore* grants;  // null if there are none
     Timer& timer;
     const EngineOptions& options;
+    const ModelDirectory& models;  // of the folder
     RunGuard::Parts guard;
     FileStore* files = nullptr;                                 // null if chats have no files
     DocumentReader* documents = nullptr;                        // null if documents are not read
@@ -191,6 +192,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   template <typename Given>
   std::function<void(Given)> Taking(std::function<void(Given)> done);
   bool IsTaken(const std::string& id) const;
+  bool IsOfSubAgent(const std::vector<std::string>& approval_ids) const;
 
   const ChatId chat_id_;
   const InteractionId id_;
@@ -251,6 +253,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   Agenda agenda_ GUARDED_BY(mutex_);              // copy of the agent's, for readers
   std::vector<Grant> grants_ GUARDED_BY(mutex_);  // likewise
   WaitingQuestions waiting_ GUARDED_BY(mutex_);
+  std::set<std::string> of_sub_agents_ GUARDED_BY(mutex_);  // ids of their open approvals
   std::set<std::string> taken_ GUARDED_BY(mutex_);  // ids of questions whose answers the agent has, visible or not
   int listeners_ GUARDED_BY(mutex_) = 0;
   std::uint64_t grace_ GUARDED_BY(mutex_) = 0;  // a grace period that began before a question is void

@@ -224,6 +224,7 @@ std::shared_ptr<Run> Turns::NewRun(Run::Plan plan, std::shared_ptr<const Workspa
                     services_.parts.grants,
                     services_.timer,
                     options,
+                    services_.ModelsOf(*workspace),
                     {services_.parts.audit, workspace->hooks, held->rules->redactor, held->rules->guardrails},
                     services_.parts.files,
                     services_.parts.documents,

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "app/named_files.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
 
@@ -78,15 +79,15 @@ TEST_CASE("ExpandCommand: the nearer command, and a command before a skill", "[a
   CHECK(ExpandCommand(files, "a", "")->model == "m");
 }
 
-TEST_CASE("CommandsIn: Markdown files by their names, and not too many", "[app]") {
+TEST_CASE("NamedFilesIn: Markdown files by their names, and not too many", "[app]") {
   const TempDirectory directory;
   bool cut = true;
-  CHECK(CommandsIn(directory.File("none"), cut).empty());
+  CHECK(NamedFilesIn(directory.File("none"), cut).empty());
   CHECK_FALSE(cut);
   for (const char* name : {"b.md", "a.md", "c.txt", ".md"}) directory.Write(name, "");
-  CHECK(CommandsIn(directory.path(), cut) == std::vector{directory.File("a.md"), directory.File("b.md")});
-  for (std::size_t i = 0; i < kMaxCommands; ++i) directory.Write("d" + std::to_string(i) + ".md", "");
-  CHECK(CommandsIn(directory.path(), cut).size() == kMaxCommands);
+  CHECK(NamedFilesIn(directory.path(), cut) == std::vector{directory.File("a.md"), directory.File("b.md")});
+  for (std::size_t i = 0; i < kMaxNamedFiles; ++i) directory.Write("d" + std::to_string(i) + ".md", "");
+  CHECK(NamedFilesIn(directory.path(), cut).size() == kMaxNamedFiles);
   CHECK(cut);
 }
 

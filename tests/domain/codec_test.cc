@@ -30,6 +30,7 @@ Interaction FullInteraction() {
                               "high",
                               {"approve", "reject"},
                               {{"ls *", "ls with anything behind it"}},
+                              "docs",
                               kTime,
                               kTime});
   add(event::Approved{"approval_1", "call_1", "sha256:00", "chat", R"({"command":"ls -l"})"});

@@ -284,7 +284,17 @@ Json Updates::Asked(const event::ApprovalRequired& asked) {
   return Announce(asked.call_id, call, "pending");
 }
 
-void Updates::AddNested(const event::Nested& nested) {
+// A call that a person was asked about is shown as one of its own, and the others as text of the call.
+void Updates::AddNested(std::vector<Json>& updates, const event::Nested& nested) {
+  if (auto call = std::get_if<event::ToolCallStarted>(&nested.step)) {
+    event::ToolCallStarted own = *call;
+    own.id = event::NestedCallId(nested.call_id, own.id);
+    if (calls_.contains(own.id)) updates.push_back(Started(own));
+  } else if (auto result = std::get_if<event::ToolResult>(&nested.step)) {
+    event::ToolResult own = *result;
+    own.id = event::NestedCallId(nested.call_id, own.id);
+    if (calls_.contains(own.id)) updates.push_back(Ended(own));
+  }
   std::string shown;
   std::visit(
       Overload{Ignoring<event::Thinking, event::ToolResult, event::Usage, event::Retry, event::LoopDetected,
@@ -348,7 +358,7 @@ std::vector<Json> Updates::Take(const AgentEvent& event) {
                    KeepEnd(call.output);
                    call.is_dirty = true;
                  },
-                 [&](const event::Nested& e) { AddNested(e); },
+                 [&](const event::Nested& e) { AddNested(updates, e); },
                  [&](const event::ToolResult& e) { updates.push_back(Ended(e)); },
                  [&](const event::PlanUpdated& e) {
                    steps_ = e.steps;

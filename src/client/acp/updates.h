@@ -67,7 +67,7 @@ class Updates {
   Json Started(const event::ToolCallStarted& started);
   Json Asked(const event::ApprovalRequired& asked);
   Json Ended(const event::ToolResult& result);
-  void AddNested(const event::Nested& nested);
+  void AddNested(std::vector<Json>& updates, const event::Nested& nested);
   Json Notice(const char* title, const std::string& about) const;
   Json Announce(const std::string& id, Call& call, const char* status);
   Json Content(const Call& call) const;

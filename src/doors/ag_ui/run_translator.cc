@@ -278,6 +278,11 @@ void RunTranslator::TakeOutput(const event::ToolOutputDelta& output, std::string
 
 void RunTranslator::TakeNested(const event::Nested& nested, std::string& out) {
   if (const auto* const usage = std::get_if<event::Usage>(&nested.step)) AddUsage(usage->tokens);
+  if (const auto* const ended = std::get_if<event::ToolResult>(&nested.step)) {
+    event::ToolResult own = *ended;  // of a call that a person was asked about, which is shown as one of the run
+    own.id = event::NestedCallId(nested.call_id, own.id);
+    if (announced_.contains(own.id)) TakeResult(own, parent_round_, out);
+  }
   if (!options_.is_current) return;  // older clients break on sub-agents
   const std::string agent = Id("agent-" + nested.call_id);
   SubAgent& sub = sub_agents_[nested.call_id];

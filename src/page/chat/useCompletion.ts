@@ -63,7 +63,7 @@ export function useCompletion(text: string, caret: number): Suggestion[] {
   if (slash && text === before) {
     const word = slash[1]!.toLowerCase();
     const all = actions();
-    const ofFolder = instructions.filter((each) => each.kind !== "instructions" && each.state === "used" && each.name?.startsWith(word) && !all.some((action) => action.id === each.name));
+    const ofFolder = instructions.filter((each) => each.kind !== "instructions" && each.kind !== "agent" && each.state === "used" && each.name?.startsWith(word) && !all.some((action) => action.id === each.name));
     const own = all.filter((each) => each.id.startsWith(word) || each.name.toLowerCase().includes(word)).map((each): Suggestion => ({
       key: each.id, icon: each.icon, name: `/${each.id}`, more: each.name,
       take: () => {

@@ -275,6 +275,13 @@ export function take(turn: Turn, event: AgentEvent, live = false): void {
     }
     case "NESTED": {
       const block = lastTool(turn, event.call_id);
+      const step = event.event;
+      // A call that a person was asked about has a block of its own.
+      if (step.type === "TOOL_CALL" || step.type === "TOOL_RESULT") {
+        const own = lastTool(turn, `${event.call_id}/${step.id}`);
+        if (own && step.type === "TOOL_CALL") own.from = timeOf(event);
+        else if (own && step.type === "TOOL_RESULT") Object.assign(own, { output: step.tool_output, failed: step.is_error, files: step.files ?? [], to: timeOf(event) });
+      }
       if (block) {
         block.nested ??= newTurn(turn.chat, `${turn.id}/${block.id}`);
         // Steps are ordinary events without number and time.

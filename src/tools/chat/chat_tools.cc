@@ -331,13 +331,18 @@ class ResearchTool final : public BuiltinTool {
                                              "nothing of this conversation, so say all that it needs; it has only the "
                                              "tools that read. Use it for what takes many steps to find out.",
                               .parameters = R"({"type":"object","additionalProperties":false,"required":["question"],
-"properties":{"question":{"type":"string","minLength":1,"maxLength":32768,"description":"What to find out."}}})"},
+"properties":{"question":{"type":"string","minLength":1,"maxLength":32768,"description":"What to find out or do."},
+"agent":{"type":"string","minLength":1,"maxLength":64,"description":"The name of the sub-agent, if you know one."}}})"},
                      .approval_reason = "has a sub-agent look into a question",
                      .delegates = true}) {}
+  // A sub-agent of a person's may change things.
+  bool IsIdempotent(std::string_view arguments) const override { return !Arguments(arguments).String("agent"); }
 
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
     if (!context.research) return ToolFailure("There are no sub-agents here.");
-    return context.research(ToValidUtf8(Arguments(arguments).String("question").value_or("")));
+    const Arguments given(arguments);
+    return context.research(ToValidUtf8(given.String("question").value_or("")),
+                            ToValidUtf8(given.String("agent").value_or("")));
   }
 };
 

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reprise/project_instructions.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// Files NAME.md, each a thing that people or models call by its name: commands and agents.
+inline constexpr std::size_t kMaxNamedFile = 64 * 1024;
+inline constexpr std::size_t kMaxNamedFiles = 100;  // in one folder
+
+// The files NAME.md of `folder`, sorted by name; at most kMaxNamedFiles (`cut` if there are more).
+std::vector<std::string> NamedFilesIn(const std::string& folder, bool& cut);
+
+// The description in a file, on one line; an error if the file cannot be used.
+using HeadReader = std::function<Result<std::string>(std::string_view text)>;
+
+// Makes `files` ones of `kind`: fills in names, and the descriptions of those in use. A file with an invalid name or
+// head, or the name of a nearer file, becomes unusable.
+void ReadNamedHeads(std::vector<ProjectInstructions::File>& files, ProjectInstructions::Kind kind,
+                    const HeadReader& read);
+
+// Why a file that is not kUsed or kUnusable cannot be used (reason "untrusted").
+Error NotAllowedYet(const ProjectInstructions::File& file);
+
+}  // namespace reprise
