@@ -14,11 +14,13 @@ namespace reprise {
 enum class ApprovalMode {
   kAsk,         // tools that require approval ask
   kReadOnly,    // every tool that is not read-only asks
+  kPlan,        // those are refused until a person has approved a plan, which sets another mode
   kAuto,        // what the sandbox or rewind confines does not ask
   kApproveAll,  // nothing asks
   kDenyAll,     // calls that would ask are refused
 };
-// "ask", "read_only", "auto", "approve_all", "deny_all"; part of the wire, of the file format and of the configuration.
+// "ask", "read_only", "plan", "auto", "approve_all", "deny_all"; part of the wire, of the file format and of the
+// configuration.
 //
 //   if (const auto mode = reprise::ParseApprovalMode("read_only")) Print(reprise::ToString(*mode));
 //   reprise::ApprovalAnswer answer{.approved = true, .scope = reprise::ApprovalScope::kChat};
@@ -65,6 +67,7 @@ struct ApprovalAnswer {
   std::optional<std::string> pattern{};
   std::optional<std::chrono::seconds> lifetime{};  // of the grant; zero: no end. nullopt: kPatternLifetime, or none
   std::optional<Timestamp> expires_at{};           // the resulting end; set only by the engine
+  std::optional<ApprovalMode> mode{};              // with which a plan is approved; nullopt: kAsk
   bool expired = false;                            // not answered in time; set only by the engine
   bool superseded = false;                         // the request shown is outdated; likewise
   std::string answered_by{};                       // the user; empty: the only one, or none

@@ -110,6 +110,7 @@ struct ApprovalRequired {
   std::vector<std::string> allowed_decisions;
   std::vector<CallPattern> patterns{};  // patterns that may be granted, the narrowest first; often none
   std::string agent{};                  // the sub-agent that makes the call; empty: the chat's agent
+  std::vector<std::string> modes{};     // of a plan: those with which it may be approved
   Timestamp created_at{};
   std::optional<Timestamp> expires_at;
   bool operator==(const ApprovalRequired&) const = default;
@@ -122,6 +123,7 @@ struct Approved {
   std::string answered_by{};                       // the user; empty: the only one
   std::string pattern{};                           // the offered pattern that is granted; empty: none
   std::optional<Timestamp> grant_expires_at = {};  // end of the grant; nullopt: no end, or no grant
+  std::string mode{};                              // of a plan: the chat's mode from then on
   bool operator==(const Approved&) const = default;
 };
 struct Rejected {

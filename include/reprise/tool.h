@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "reprise/agenda.h"
+#include "reprise/approval.h"
 #include "reprise/document_reader.h"
 #include "reprise/editor_files.h"
 #include "reprise/event.h"
@@ -72,6 +73,8 @@ struct ToolTraits {
   // nullopt: kNothing if read-only, else kAnything.
   std::optional<FileEffect> file_effect = std::nullopt;
   bool delegates = false;  // starts sub-agents, which do not get this tool
+  // Ends ApprovalMode::kPlan: models know it in that mode alone, and a person must agree to each call.
+  bool ends_planning = false;
   // Tools whose work its calls can do too: rules of the configuration that deny or ask about those hold it as well.
   std::vector<std::string> acts_as = {};
 };
@@ -148,6 +151,8 @@ struct ToolContext {
   // Gives a question to a sub-agent, and blocks until its answer, which is the outcome, or until `stop` is requested.
   // `agent` names one of ProjectInstructions; empty: the one that only reads. Empty: no sub-agents.
   std::function<ToolOutcome(const std::string& question, const std::string& agent)> research = {};
+  // Sets the chat's mode to that with which a person has approved this call, and returns it. Empty: there is no chat.
+  std::function<Result<ApprovalMode>()> end_planning = {};
   // Searches earlier turns of the chat, and of the other chats of its folder if `everywhere`. Blocks until the search
   // has ended or `stop` is requested. Empty: no turns are kept.
   std::function<ToolOutcome(const std::string& query, bool everywhere)> recall = {};

@@ -117,6 +117,10 @@ class ApprovalGate {
                                               const Executor& executor) = 0;
   // The current mode, which may change during a run. (A recorded replay has a mode for each call.)
   virtual ApprovalMode ModeFor(const std::string& call_id) = 0;
+  // Sets the chat's mode, as a person has chosen it with an answer.
+  virtual Result<void> SetMode(ApprovalMode /*mode*/) {
+    return Fail(ErrorCode::kUnavailable, "the mode cannot be set here");
+  }
   // The grants for all chats that concern this call (GrantStore::For), and a note that a call ran because of some.
   virtual std::vector<Grant> StandingGrants(const Grant& call) = 0;
   virtual void NoteUse(const std::vector<std::string>& grant_ids) = 0;

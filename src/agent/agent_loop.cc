@@ -192,6 +192,7 @@ Async<Result<ModelResponse>> AgentLoop::AskModel() {
     if (auto may_ask = MayAsk(); !may_ask) co_return Fail(may_ask.error());
     if (retries == 0) BeginRound();
     turn_.tools = parts_.tools.Current();
+    is_planning_ = parts_.approvals.ModeFor({}) == ApprovalMode::kPlan;
     ComposeSystemPrompt();
     co_await ShowParts();
     if (auto fits = co_await FitContext(); !fits) co_return Fail(fits.error());
@@ -279,12 +280,15 @@ void AgentLoop::ShowMemory() {
 // A model with little room gets short descriptions of its tools, because full ones would fill the request.
 const std::vector<ToolSpec>& AgentLoop::ToldSpecs() {
   std::vector<std::string> found = FoundTools(*turn_.tools, turn_.state.messages);
-  if (told_of_ != turn_.tools || found != found_tools_) {
+  if (told_of_ != turn_.tools || found != found_tools_ || told_planning_ != is_planning_) {
     const bool was_short = told_shortly_.has_value();
     told_of_ = turn_.tools;
+    told_planning_ = is_planning_;
     found_tools_ = std::move(found);
     told_specs_ = ToldOf(told_of_->specs(), limits_.edit_format);
     std::erase_if(told_specs_, [this](const ToolSpec& spec) {
+      const Tool* const tool = told_of_->Find(spec.name);
+      if (!is_planning_ && tool != nullptr && tool->traits().ends_planning) return true;
       return told_of_->IsDeferred(spec.name) &&
              !std::binary_search(found_tools_.begin(), found_tools_.end(), spec.name);
     });

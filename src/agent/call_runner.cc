@@ -431,7 +431,7 @@ void CallRunner::RecordAnswer(const OpenCall& asked) {
   }
   Emit(event::Approved{asked.approval_id, call.id, std::move(digest), std::string(ToString(answer.scope)),
                        answer.arguments, answer.feedback, answer.answered_by, answer.pattern.value_or(""),
-                       answer.expires_at});
+                       answer.expires_at, answer.mode ? std::string(ToString(*answer.mode)) : std::string()});
 }
 
 Async<ToolOutcome> CallRunner::RunAnswered(AskedCall& asked) {
@@ -455,6 +455,7 @@ Async<ToolOutcome> CallRunner::RunAnswered(AskedCall& asked) {
                             .call = call,
                             .arguments = arguments,
                             .permission = permission ? *permission : Decision::Run{"approval", /*agreed=*/true},
+                            .mode_after = answer ? answer->mode.value_or(ApprovalMode::kAsk) : ApprovalMode::kAsk,
                             .approval_id = open.approval_id,
                             .goes_on = open.has_asked,
                             .parent = asked.span ? &asked.span : nullptr};
@@ -578,6 +579,11 @@ ToolContext CallRunner::ContextOf(const Execution& execution, const Span& span) 
     context.keep_output = [this] {
       auto filter = turn_.parts.guard ? turn_.parts.guard->StoredFilter() : nullptr;
       return KeepOutput(*turn_.parts.files, std::move(filter), {2 * turn_.limits.told_bytes, turn_.limits.kept_bytes});
+    };
+  }
+  if (execution.permission.agreed) {
+    context.end_planning = [this, mode = execution.mode_after]() -> Result<ApprovalMode> {
+      return turn_.parts.approvals.SetMode(mode).map([mode] { return mode; });
     };
   }
   context.recall = turn_.parts.recall;

@@ -65,9 +65,10 @@ class CallRunner {
     const ToolCall& call;
     const std::string& arguments;
     Decision::Run permission;
-    std::string approval_id = {};  // of this call's own approval; empty: none was needed
-    bool goes_on = false;          // it began in an earlier process and is already in the audit log
-    const Span* parent = nullptr;  // null: the round's span
+    ApprovalMode mode_after = ApprovalMode::kAsk;  // in the answer to a plan
+    std::string approval_id = {};                  // of this call's own approval; empty: none was needed
+    bool goes_on = false;                          // it began in an earlier process and is already in the audit log
+    const Span* parent = nullptr;                  // null: the round's span
     std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   };
   struct Batch;

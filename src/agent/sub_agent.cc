@@ -37,7 +37,7 @@ constexpr std::string_view kTaskIntroduction =
 
 // The tools that change nothing and do not ask.
 std::shared_ptr<const ToolSet> ReadingTools(const std::shared_ptr<const ToolSet>& all, ApprovalMode mode) {
-  const bool asks = mode == ApprovalMode::kAsk || mode == ApprovalMode::kDenyAll;
+  const bool asks = mode != ApprovalMode::kReadOnly && mode != ApprovalMode::kApproveAll;
   return std::make_shared<ToolSubset>(all, [all, asks](const Tool& tool) {
     const ToolTraits& traits = tool.traits();
     const bool is_search = traits.spec.name == kSearchToolsName;  // it is told of all

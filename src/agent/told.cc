@@ -128,8 +128,9 @@ namespace {
 constexpr std::size_t kLongestSentence = 160;
 
 // The most useful first; tools that are not named here rank between the two lists.
-constexpr std::string_view kFirst[] = {"read_file",   "list_files", "search_files", "write_file",  "edit_file",
-                                       "apply_patch", "run_shell",  "find_files",   "delete_file", "ask_human"};
+constexpr std::string_view kFirst[] = {"read_file",   "list_files",  "search_files", "write_file",
+                                       "edit_file",   "apply_patch", "run_shell",    "find_files",
+                                       "delete_file", "ask_human",   "present_plan"};
 constexpr std::string_view kLast[] = {
     "calculator", "current_time",    "http_get",       "run_code",       "update_plan", "manage_tasks",    "research",
     "recall",     "list_chat_files", "read_chat_file", "save_chat_file", "echo",        "delete_chat_file"};

@@ -232,6 +232,8 @@ std::string_view NameOf(ApprovalMode mode) {
       return "ask";
     case ApprovalMode::kReadOnly:
       return "read_only (what only reads does not ask)";
+    case ApprovalMode::kPlan:
+      return "plan (nothing is changed before you have approved a plan)";
     case ApprovalMode::kAuto:
       return "auto (changes of the workspace and commands in the sandbox do not ask)";
     case ApprovalMode::kApproveAll:

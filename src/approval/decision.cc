@@ -56,7 +56,10 @@ Decision::Ask AskAbout(const ToolCall& call, const Tool& tool, const std::option
   request.reason = traits.approval_reason + (sensitive ? ": " + *sensitive : "") + (hold ? HoldReason(*hold) : "");
   request.risk = RiskName(sensitive ? Risk::kHigh : traits.risk);
   request.allowed_decisions = {"approve"};
-  const bool can_be_granted = !hold && !traits.asks_each_time;
+  const bool can_be_granted = !hold && !traits.asks_each_time && !traits.ends_planning;
+  for (const ApprovalMode mode : kModesAfterPlan) {
+    if (traits.ends_planning) request.modes.emplace_back(ToString(mode));
+  }
   if (can_be_granted) request.allowed_decisions.emplace_back("approve_for_chat");
   if (can_be_granted && !traits.needs_consent) request.allowed_decisions.emplace_back("approve_always");
   request.allowed_decisions.insert(request.allowed_decisions.end(), {"edit", "reject"});
@@ -171,14 +174,22 @@ Decision Decide(const ReviewedCall& reviewed, const AgentState& state, const App
   if (hold && hold->action == RuleAction::kDeny) return {Denied(*hold)};
 
   const ToolTraits& traits = offered.tool->traits();
+  std::vector<ApprovalMode> modes = {policy.mode ? policy.mode(call) : ApprovalMode::kAsk};
+  if (policy.also) modes.push_back(*policy.also);
+  const auto has = [&](ApprovalMode mode) { return std::find(modes.begin(), modes.end(), mode) != modes.end(); };
   const auto sensitive = offered.tool->ReasonToAsk(call.arguments);
+  if (traits.ends_planning) {  // a person decides on each plan, whatever mode or grant there is
+    if (!has(ApprovalMode::kPlan)) return {Decision::Refuse{"mode", std::string(kNotPlanningResult), true}};
+    if (policy.nobody_to_ask) return {Decision::Refuse{"mode", std::string(kNobodyToAskResult)}};
+    return {AskAbout(call, *offered.tool, sensitive, hold)};
+  }
+  if (has(ApprovalMode::kPlan) && !traits.read_only) {
+    return {Decision::Refuse{"mode", std::string(kPlanningResult), true}};
+  }
   const bool asks_by_default = sensitive || offered.tools->RequiresApproval(*offered.tool);
   const auto can_undo = [&] {
     return traits.confined && !sensitive && policy.can_undo && policy.can_undo(traits, call.arguments);
   };
-  std::vector<ApprovalMode> modes = {policy.mode ? policy.mode(call) : ApprovalMode::kAsk};
-  if (policy.also) modes.push_back(*policy.also);
-  const auto has = [&](ApprovalMode mode) { return std::find(modes.begin(), modes.end(), mode) != modes.end(); };
   const auto asks_in = [&](ApprovalMode mode) {
     if (mode == ApprovalMode::kApproveAll) return false;
     if (mode == ApprovalMode::kReadOnly) return sensitive.has_value() || !traits.read_only;

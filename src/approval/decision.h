@@ -29,6 +29,15 @@ inline constexpr std::string_view kEndedResult = "Not run: the interaction was e
 // The configuration forbids asking.
 inline constexpr std::string_view kRefusedResult = "This server refuses calls that need approval.";
 inline constexpr std::string_view kNobodyToAskResult = "This call needs approval, and nobody can be asked here.";
+inline constexpr std::string_view kPlanningResult =
+    "Not run: the user wants a plan before anything is changed. Look around with tools that only read, then present "
+    "the "
+    "plan; once the user has approved it, make such calls.";
+inline constexpr std::string_view kNotPlanningResult =
+    "Not run: no plan is wanted, or it has been approved. Go on with the work.";
+// The modes with which a plan may be approved.
+inline constexpr ApprovalMode kModesAfterPlan[] = {ApprovalMode::kAsk, ApprovalMode::kReadOnly, ApprovalMode::kAuto,
+                                                   ApprovalMode::kApproveAll};
 // The same text for every change, because a replay knows only that something changed.
 inline constexpr std::string_view kOutdatedResult =
     "Not run: the tool has changed since this call was made, and the call does not fit it any more. Look at the tools "

@@ -44,6 +44,7 @@ std::string ModeOf(ServerLink& link, const ConversationStart& beginning) {
 std::string MeaningOf(const std::string& mode) {
   if (mode == "approve_all") return "no call asks you";
   if (mode == "read_only") return "tools that only read never ask";
+  if (mode == "plan") return "nothing is changed before you have approved a plan";
   if (mode == "auto") return "what the sandbox or /undo can hold does not ask you";
   return mode == "deny_all" ? "calls that would ask you are refused" : "";
 }

@@ -292,6 +292,7 @@ void TerminalClient::Say(const std::string& text, const std::string& model) {
 Json TerminalClient::RunOptions(const std::string& model) const {
   Json options = link_.RunOptions(model);
   if (allows_ == Allows::kAuto) options["approval_mode"] = ToString(ApprovalMode::kAuto);
+  if (allows_ == Allows::kPlan) options["approval_mode"] = ToString(ApprovalMode::kPlan);
   return options;
 }
 

@@ -70,8 +70,8 @@ class TerminalClient {
   };
   enum class Answered { kLine, kWithdrawn, kLeft, kBack };
   // What the person allows in this chat unasked: nothing, changes of files in the workspace, all, or, from the next
-  // message on, what the server's mode "auto" allows.
-  enum class Allows { kNothing, kEdits, kAll, kAuto };
+  // message on, what the server's modes "auto" and "plan" allow.
+  enum class Allows { kNothing, kEdits, kAll, kAuto, kPlan };
 
   // --- terminal_client.cc: the loop, and the run that is shown
   void Attach(bool at_start = false);
@@ -185,6 +185,7 @@ class TerminalClient {
   void Regenerate(const std::string& arguments);
   void GoOn(const std::string& arguments);
   void Model(const std::string& arguments);
+  bool SetChatsMode();
   void Mode(const std::string& arguments);
   void Approvals(const std::string& arguments);
   void Grants(const std::string& arguments);

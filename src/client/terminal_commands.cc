@@ -600,16 +600,31 @@ void TerminalClient::Model(const std::string& arguments) {
   Tell("the next messages go to " + model_);
 }
 
+// A chat's own mode, which an approved plan sets, would hold in place of that of the messages.
+bool TerminalClient::SetChatsMode() {
+  const auto chat = server_.Call("GET", path_ + "?limit=1&state=none");
+  if (!chat || TextMember(*chat, "approval_mode").empty()) return true;
+  const ApprovalMode mode = allows_ == Allows::kPlan   ? ApprovalMode::kPlan
+                            : allows_ == Allows::kAuto ? ApprovalMode::kAuto
+                                                       : ApprovalMode::kAsk;
+  const auto changed = Call("PATCH", path_, {{"approval_mode", ToString(mode)}});
+  if (!changed) Failed(changed.error());
+  return changed.has_value();
+}
+
 void TerminalClient::Mode(const std::string& arguments) {
-  static const std::vector<std::string> names = {"ask", "edits", "all", "auto"};
+  static const std::vector<std::string> names = {"ask", "edits", "all", "auto", "plan"};
   const auto chosen = std::find(names.begin(), names.end(), arguments);
   if (!arguments.empty() && chosen == names.end()) {
-    return Complain("no mode is called " + arguments + DidYouMean(arguments, names) + " (ask, edits, auto or all)");
+    return Complain("no mode is called " + arguments + DidYouMean(arguments, names) +
+                    " (ask, plan, edits, auto or all)");
   }
   if (!arguments.empty()) {
     allows_ = static_cast<Allows>(chosen - names.begin());
+    if (!SetChatsMode()) return;
     return Tell(
-        allows_ == Allows::kNothing ? "every call that needs an approval is asked about"
+        allows_ == Allows::kPlan      ? "from the next message on, nothing is changed before you have approved a plan"
+        : allows_ == Allows::kNothing ? "every call that needs an approval is asked about"
         : allows_ == Allows::kAuto
             ? "from the next message on, changes of files that /undo can restore and commands in the sandbox are "
               "not asked about until you leave this chat; the rest is"
@@ -618,7 +633,7 @@ void TerminalClient::Mode(const std::string& arguments) {
               "asked about"
             : "everything that is asked is shown and allowed until you leave this chat");
   }
-  Tell("here: " + names[static_cast<std::size_t>(allows_)] + " (/mode ask, edits, auto or all changes it)");
+  Tell("here: " + names[static_cast<std::size_t>(allows_)] + " (/mode ask, plan, edits, auto or all changes it)");
   const auto tools = Call("GET", "/tools");
   if (!tools) return Failed(tools.error());
   Tell("the server: " + TextMember(*tools, "approval_mode") +

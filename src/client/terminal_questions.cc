@@ -51,6 +51,19 @@ void Append(std::vector<std::string>& lines, const std::vector<std::string>& mor
   lines.insert(lines.end(), more.begin(), more.end());
 }
 
+// Whether the number is one of those shown: a mode for the work of a plan, or a pattern of calls.
+bool TakeNumber(const TypedAnswer& answer, const event::ApprovalRequired& call, bool in_every_chat, Json& body) {
+  const std::size_t index = answer.pattern - 1;
+  if (index < call.modes.size()) {
+    body["mode"] = call.modes[index];
+    return true;
+  }
+  if (index >= call.patterns.size()) return false;
+  body["pattern"] = call.patterns[index].pattern;
+  body["scope"] = answer.in_every_chat || in_every_chat ? "always" : "chat";
+  return true;
+}
+
 }  // namespace
 
 // Asks until the question is settled or put off. False if nothing else is to be asked now, as when the person leaves.
@@ -75,7 +88,8 @@ bool TerminalClient::Ask(const OpenQuestion& question) {
 }
 
 bool TerminalClient::AllowedByMode(const OpenQuestion& question) {
-  if (question.from_list || allows_ == Allows::kNothing || allows_ == Allows::kAuto) return false;
+  const bool asks_all = allows_ == Allows::kNothing || allows_ == Allows::kAuto || allows_ == Allows::kPlan;
+  if (question.from_list || asks_all || !question.call().modes.empty()) return false;  // no mode approves a plan
   if (allows_ == Allows::kAll) return true;
   // Still asks about risky files (where secrets are kept, say) and changes that cannot be shown.
   if (!ChangesFile(question.call().tool_name) || question.call().risk != "medium") return false;
@@ -324,6 +338,16 @@ TerminalInput::Question TerminalClient::ShowApprovals(const std::vector<OpenQues
                                                   : "Allow for 30 days: 1 this chat, A1 every chat (? explains):"));
     Append(lines, Wrap(list, screen_.columns(), "", "   "));
   }
+  const std::vector<std::string>& modes = shown.front().call().modes;
+  if (!modes.empty()) {  // of a plan
+    offered.patterns = modes.size();
+    std::string list;
+    for (std::size_t i = 0; i < modes.size(); ++i) {
+      list += (i == 0 ? "" : "  ") + std::to_string(i + 1) + ". " + VisibleLine(modes[i]);
+    }
+    Append(lines, Painted(Style::kDim, "Approve with the mode for the work (y: ask; n, WORDS: what to change):"));
+    Append(lines, Wrap(list, screen_.columns(), "", "   "));
+  }
   const std::string legend = ApprovalLegend(offered);
   std::string prompt = "allow? " + legend + ": ";
   // Leaves room for an answer of one letter.
@@ -387,13 +411,9 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
         how.in_every_chat = !how.in_every_chat;
         continue;
       case TypedAnswer::Kind::kPattern:
-        if (answer.pattern > call.patterns.size()) {
-          Tell(kHowToAnswer);
-          continue;
-        }
-        body["pattern"] = call.patterns[answer.pattern - 1].pattern;
-        body["scope"] = answer.in_every_chat || how.in_every_chat ? "always" : "chat";
-        break;
+        if (TakeNumber(answer, call, how.in_every_chat, body)) break;
+        Tell(kHowToAnswer);
+        continue;
       case TypedAnswer::Kind::kEdit: {
         const Answered answered = EditArguments(shown.front());
         if (answered != Answered::kBack && answered != Answered::kLine) return;
@@ -434,6 +454,7 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
     KeepQuestion(choice.prompt + VisibleLine(line));
     if (answer.kind == TypedAnswer::Kind::kNo && answer.words.empty()) return StopRunOf(question);
     if (!Give(asked, body)) continue;
+    if (!call.modes.empty() && body["approved"] == Json(true)) allows_ = Allows::kNothing;  // the chat has the mode now
     if (ShowsDiff(call)) view_.DiffIsShown(call.call_id);
     return;
   }

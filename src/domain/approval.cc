@@ -8,6 +8,8 @@ std::string_view ToString(ApprovalMode mode) {
       return "ask";
     case ApprovalMode::kReadOnly:
       return "read_only";
+    case ApprovalMode::kPlan:
+      return "plan";
     case ApprovalMode::kAuto:
       return "auto";
     case ApprovalMode::kApproveAll:
@@ -19,8 +21,8 @@ std::string_view ToString(ApprovalMode mode) {
 }
 
 std::optional<ApprovalMode> ParseApprovalMode(std::string_view name) {
-  for (const auto mode : {ApprovalMode::kAsk, ApprovalMode::kReadOnly, ApprovalMode::kAuto, ApprovalMode::kApproveAll,
-                          ApprovalMode::kDenyAll}) {
+  for (const auto mode : {ApprovalMode::kAsk, ApprovalMode::kReadOnly, ApprovalMode::kPlan, ApprovalMode::kAuto,
+                          ApprovalMode::kApproveAll, ApprovalMode::kDenyAll}) {
     if (name == ToString(mode)) return mode;
   }
   return std::nullopt;

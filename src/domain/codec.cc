@@ -46,6 +46,7 @@ Json ToJson(const std::string& question_id, const GivenAnswer& answer) {
   if (approval.superseded) json["superseded"] = true;
   if (!approval.answered_by.empty()) json["answered_by"] = approval.answered_by;
   if (approval.pattern) json["pattern"] = *approval.pattern;
+  if (approval.mode) json["mode"] = ToString(*approval.mode);
   if (approval.expires_at) json["expires_at"] = FormatTimestamp(*approval.expires_at);
   return json;
 }
@@ -63,6 +64,10 @@ Result<std::pair<std::string, GivenAnswer>> AnswerFromJson(const Json& json) {
     answer.superseded = json.contains("superseded");
     answer.answered_by = TextMember(json, "answered_by");
     if (json.contains("pattern")) answer.pattern = json.at("pattern").get<std::string>();
+    if (json.contains("mode")) {
+      answer.mode = ParseApprovalMode(json.at("mode").get<std::string>());
+      if (!answer.mode) return Malformed();
+    }
     if (json.contains("expires_at")) {
       const auto expires_at = ParseTimestamp(json.at("expires_at").get<std::string>());
       if (!expires_at) return Malformed();

@@ -40,6 +40,9 @@ class Writer {
   void ListIfAny(const char* name, const auto& list) {
     if (!list.empty()) WriteList(out_, name, list);
   }
+  void ListIfAny(const char* name, const std::vector<std::string>& list) {
+    if (!list.empty()) (*this)(name, list);
+  }
   // Computed from the changes.
   Writer& Paths(const char* name, const std::vector<WorkspaceChange>& changes) {
     return (*this)(name, ShownPaths(changes));
@@ -89,6 +92,9 @@ class Reader {
   }
   void ListIfAny(const char* name, std::vector<Attachment>& files) {
     if (const Json* json = in_.Find(name)) files = in_.Take(AttachmentsFromJson(*json), std::vector<Attachment>());
+  }
+  void ListIfAny(const char* name, std::vector<std::string>& list) {
+    if (in_.Find(name) != nullptr) list = in_.Strings(name);
   }
   void ListIfAny(const char* name, std::vector<CallPattern>& patterns) {
     if (in_.Find(name) == nullptr) return;
@@ -161,12 +167,13 @@ void Members(auto& m, Is<event::ApprovalRequired> auto& e) {
   m("reason", e.reason)("risk", e.risk)("allowed_decisions", e.allowed_decisions);
   m.ListIfAny("patterns", e.patterns);
   m.IfSet("agent", e.agent);
+  m.ListIfAny("modes", e.modes);
   m("created_at", e.created_at).OrNull("expires_at", e.expires_at);
 }
 void Members(auto& m, Is<event::Approved> auto& e) {
   m("approval_id", e.approval_id)("call_id", e.call_id)("arguments_digest", e.arguments_digest)("scope", e.scope);
   m.IfSet("tool_input", e.tool_input).IfSet("feedback", e.feedback).IfSet("answered_by", e.answered_by);
-  m.IfSet("pattern", e.pattern).IfSet("grant_expires_at", e.grant_expires_at);
+  m.IfSet("pattern", e.pattern).IfSet("grant_expires_at", e.grant_expires_at).IfSet("mode", e.mode);
 }
 void Members(auto& m, Is<event::Rejected> auto& e) {
   m("approval_id", e.approval_id)("call_id", e.call_id);

@@ -286,6 +286,7 @@ Json ToJson(const PendingApproval& approval) {
                {"expires_at", request.expires_at ? Json(FormatTimestamp(*request.expires_at)) : Json(nullptr)}};
   if (!request.terms_digest.empty()) json["terms_digest"] = request.terms_digest;
   if (!request.agent.empty()) json["agent"] = request.agent;
+  if (!request.modes.empty()) json["modes"] = request.modes;
   for (const CallPattern& each : request.patterns) {
     json["patterns"].push_back({{"pattern", each.pattern}, {"means", each.means}});
   }

@@ -35,6 +35,10 @@ bool IsJsonObject(const std::string& text) {
   return json && json->is_object();
 }
 
+void SetMode(const event::ApprovalRequired& request, ApprovalAnswer& answer) {
+  if (answer.approved && !answer.mode && !request.modes.empty()) answer.mode = ApprovalMode::kAsk;
+}
+
 Error InvalidAnswer(std::string message) { return Refused(Reason::kInvalidAnswer, std::move(message)); }
 
 }  // namespace
@@ -49,6 +53,7 @@ Result<PendingApproval> Answers::AnswerApproval(std::string_view approval_id, Ap
     const InteractionRef run{pending->chat_id, pending->interaction_id};
     const auto supersede = [&] { return services_.parts.questions->Answer(run, id, kSuperseded); };
     TRY(CheckApproval(pending->chat_id, pending->request, answer, supersede));
+    SetMode(pending->request, answer);
     const auto given = answer.scope == ApprovalScope::kAlways ? GrantAndAnswer(run, pending->request, answer)
                                                               : services_.parts.questions->Answer(run, id, answer);
     return given.map([&] { return *pending; });
@@ -57,6 +62,7 @@ Result<PendingApproval> Answers::AnswerApproval(std::string_view approval_id, Ap
   const PendingApproval& pending = ApprovalRequests::PendingOf(*found);
   const auto supersede = [&] { return Give(services_.approvals, found, kSuperseded); };
   TRY(CheckApproval(pending.chat_id, pending.request, answer, supersede));
+  SetMode(pending.request, answer);
   const auto run = busy_.RunOf(pending.chat_id, pending.interaction_id);  // before it can end
   const bool for_always = answer.approved && answer.scope == ApprovalScope::kAlways;
   const auto given = for_always ? GrantAndGive(found, answer) : Give(services_.approvals, found, answer);
@@ -69,7 +75,14 @@ Result<void> Answers::CheckApproval(const ChatId& chat, const event::ApprovalReq
   if (answer.arguments_digest && *answer.arguments_digest != request.arguments_digest) {
     return Fail(Reason::kDigestMismatch, "arguments_digest is not the digest of the arguments that wait for approval");
   }
+  if (answer.mode && (!answer.approved || request.modes.empty())) {
+    return Fail(InvalidAnswer("\"mode\" is only for the approval of a plan"));
+  }
   if (!answer.approved) return {};
+  if (answer.mode &&
+      std::find(request.modes.begin(), request.modes.end(), ToString(*answer.mode)) == request.modes.end()) {
+    return Fail(InvalidAnswer("\"mode\" must be one of those in approval_required.modes"));
+  }
   TRY(CheckGrant(request, answer));
   const auto workspace = TRY(busy_.WorkspaceOf(chat));
   const auto tools = services_.editors.ToolsNow(chat, workspace->tools);

@@ -13,6 +13,7 @@
 #include "base/terminal_text.h"
 #include "base/try.h"
 #include "domain/codec.h"
+#include "engine/chat_settings.h"
 #include "engine/history.h"
 #include "engine/recording.h"
 
@@ -472,26 +473,11 @@ Result<std::string> Chats::Choose(const std::string& workspace) const {
 
 Result<ChatSummary> Chats::Change(const ChatId& chat, ChatSettings settings) {
   TRY(Settle(chat, settings));
-  if (settings.workspace) {
-    return WhileIdleEverywhere(chat, [&] { return ChangeNow(chat, settings); });
-  }
-  return ChangeNow(chat, settings);
+  const auto change = [&] { return ChangeSettings(services_, chat, settings); };
+  return settings.workspace ? WhileIdleEverywhere(chat, change) : change();
 }
 
-Result<ChatSummary> Chats::ChangeNow(const ChatId& chat, const ChatSettings& settings) {
-  const auto before = TRY(services_.parts.store.LoadSummary(chat));
-  auto changed = TRY(services_.parts.store.ChangeChat(chat, settings));
-  if (changed.approval_mode != before.approval_mode) Note(audit::ModeChanged(chat, changed.approval_mode));
-  Changed(ChatChange::Kind::kChatRenamed, chat);
-  return changed;
-}
-
-void Chats::Note(const AuditEntry& line) {
-  if (services_.parts.audit == nullptr) return;
-  if (auto noted = services_.parts.audit->Append(line); !noted) {
-    LogError("the audit log could not be written", {{"detail", noted.error().detail}});
-  }
-}
+void Chats::Note(const AuditEntry& line) { NoteChange(services_, line); }
 
 Result<ChatSummary> Chats::MoveHead(const ChatId& chat, InteractionId interaction, FilesChoice files) {
   return WhileIdleEverywhere(chat, [&] { return Move(chat, interaction, files); });

@@ -91,7 +91,6 @@ class Chats {
   // Loads the chat's head for a change by hand.
   Result<Beginning> LoadForChange(const ChatId& chat);
   Result<void> Settle(const ChatId& chat, ChatSettings& settings) const;
-  Result<ChatSummary> ChangeNow(const ChatId& chat, const ChatSettings& settings);
 
   // Stores those of `files` that the chat lacks; `load(id)` reads one.
   template <typename Load>

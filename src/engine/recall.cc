@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kMostFound = 20;
 constexpr std::size_t kMostWords = 16;
-constexpr std::size_t kMostChats = 200;
+constexpr std::size_t kMostSearched = 200;
 constexpr std::chrono::seconds kLongest{5};
 
 struct Found {
@@ -152,7 +152,7 @@ ToolOutcome Recall(EngineServices& services, const RecallTask& task, const std::
   std::size_t looked_at = 0;
   for (const ChatSummary& chat : *chats) {
     const bool is_here = (chat.workspace.empty() ? services.home->path : chat.workspace) == task.workspace;
-    if (chat.id == task.chat || !is_here || search.is_over() || looked_at == kMostChats) continue;
+    if (chat.id == task.chat || !is_here || search.is_over() || looked_at == kMostSearched) continue;
     ++looked_at;
     static_cast<void>(search.In(chat.id, chat.title));  // a damaged chat hides no other
   }

@@ -430,6 +430,7 @@ std::vector<std::string> Replay::Ask(std::uint32_t round_index, std::vector<even
         request.risk = next->risk;
         request.allowed_decisions = next->allowed_decisions;
         request.patterns = next->patterns;
+        request.modes = next->modes;
       }
     }
     ids.push_back(request.approval_id);
@@ -455,6 +456,7 @@ Async<Result<ApprovalGate::Answered>> Replay::AwaitAnswer(std::vector<std::strin
                           .answered_by = approved->answered_by};
     if (!approved->pattern.empty()) answer.pattern = approved->pattern;
     answer.expires_at = approved->grant_expires_at;
+    answer.mode = ParseApprovalMode(approved->mode);
     co_return Answered{approved->approval_id, std::move(answer)};
   }
   const auto* rejected = next && !over_ ? std::get_if<event::Rejected>(&next->payload) : nullptr;

@@ -58,6 +58,7 @@ std::optional<ApprovalAnswer> AnswerTo(const event::ApprovalRequired& asked, con
     return ApprovalAnswer{.approved = true,
                           .arguments = approved->tool_input,
                           .feedback = approved->feedback,
+                          .mode = ParseApprovalMode(approved->mode),
                           .answered_by = approved->answered_by};
   }
   if (rejected != nullptr && rejected->approval_id == asked.approval_id) {

@@ -85,6 +85,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     Editors* editors = nullptr;                                 // null if editors cannot connect
     QuestionStore* questions = nullptr;                         // null if no other process needs to know the questions
     std::function<Result<ApprovalMode>(const ChatId&)> mode{};  // the chat's mode now
+    std::function<Result<void>(const ChatId&, ApprovalMode)> set_mode{};
     std::function<ToolOutcome(const std::string& query, bool everywhere, const std::stop_token& stop)> recall{};
     std::function<void(std::function<void()>)> submit{};  // runs a job on a thread that may wait
     // Whether a client of another process listens to this run; may wait for the store.
@@ -157,6 +158,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   Async<Result<Answered>> AwaitAnswer(std::vector<std::string> approval_ids, std::stop_token stop,
                                       const Executor& executor) override;
   ApprovalMode ModeFor(const std::string& call_id) override;
+  Result<void> SetMode(ApprovalMode mode) override { return services_.set_mode(chat_id_, mode); }
   std::vector<Grant> StandingGrants(const Grant& call) override;
   void NoteUse(const std::vector<std::string>& grant_ids) override;
   Async<Result<Reply>> AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token stop,

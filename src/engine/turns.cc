@@ -12,6 +12,7 @@
 #include "base/logging.h"
 #include "base/system.h"
 #include "base/try.h"
+#include "engine/chat_settings.h"
 #include "engine/recall.h"
 
 namespace reprise {
@@ -232,6 +233,10 @@ std::shared_ptr<Run> Turns::NewRun(Run::Plan plan, std::shared_ptr<const Workspa
                     &services_.editors,
                     services_.parts.questions,
                     mode,
+                    [this](const ChatId& chat, ApprovalMode chosen) -> Result<void> {
+                      TRY(ChangeSettings(services_, chat, {.approval_mode = chosen}));
+                      return {};
+                    },
                     recall,
                     [this](std::function<void()> job) { services_.pool.Submit(std::move(job)); },
                     [this](const InteractionRef& run) {

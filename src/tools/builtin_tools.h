@@ -58,7 +58,9 @@ std::unique_ptr<BuiltinTool> MakeReadChatFileTool();
 std::unique_ptr<BuiltinTool> MakeSaveChatFileTool();
 std::unique_ptr<BuiltinTool> MakeDeleteChatFileTool();
 
-// research{question}: has a sub-agent answer the question.
+// present_plan{plan}: asks a person to approve the plan; in ApprovalMode::kPlan only.
+std::unique_ptr<BuiltinTool> MakePresentPlanTool();
+// research{question, agent?}: has a sub-agent answer the question.
 std::unique_ptr<BuiltinTool> MakeResearchTool();
 
 // recall{query, everywhere}: searches earlier turns of the chat; other chats only with a person's approval.

@@ -188,6 +188,7 @@ ToolCatalog::ToolCatalog(ToolOptions options, const std::vector<std::string>& se
   add(MakeAskHumanTool());
   add(MakeManageTasksTool());
   add(MakeUpdatePlanTool());
+  add(MakePresentPlanTool());
   add(MakeResearchTool());
   add(MakeRecallTool());
   current_ = MakeSet();

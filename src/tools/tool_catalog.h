@@ -21,8 +21,8 @@ inline constexpr std::array<std::string_view, 12> kWorkspaceTools{
 
 // The built-in tools (echo calculator current_time list_files read_file find_files search_files write_file edit_file
 // delete_file run_shell run_code read_job stop_job http_get list_chat_files read_chat_file save_chat_file
-// delete_chat_file ask_human manage_tasks update_plan research recall), followed by those of other programs, as far as
-// the options allow them.
+// delete_chat_file ask_human manage_tasks update_plan present_plan research recall), followed by those of other
+// programs, as far as the options allow them.
 // Construction is cheap: the workspace and the sandbox are touched only when used.
 class ToolCatalog final : public ToolRegistry {
  public:

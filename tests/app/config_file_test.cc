@@ -199,7 +199,7 @@ TEST_CASE("ApplyConfig: wrong types name the key and what it must be", "[config]
   CHECK(ErrorOf(R"({"plain": "yes"})") == "key \"plain\" must be true or false");
   CHECK(ErrorOf(R"({"host": 1})") == "key \"host\" must be a string");
   CHECK(ErrorOf(R"({"approval_mode": "never"})") ==
-        "key \"approval_mode\" must be one of ask, read_only, auto, approve_all, deny_all");
+        "key \"approval_mode\" must be one of ask, read_only, plan, auto, approve_all, deny_all");
   CHECK(ErrorOf(R"({"tools": {"allow": "*"}})") == "key \"tools.allow\" must be an array of strings");
   CHECK(ErrorOf(R"({"tools": []})") == "key \"tools\" must be an object");
   CHECK(ErrorOf(R"({"max_rounds": 0})") == "key \"max_rounds\" must be an integer from 1 to 1000");

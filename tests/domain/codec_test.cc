@@ -31,9 +31,13 @@ Interaction FullInteraction() {
                               {"approve", "reject"},
                               {{"ls *", "ls with anything behind it"}},
                               "docs",
+                              {"ask", "auto"},
                               kTime,
                               kTime});
   add(event::Approved{"approval_1", "call_1", "sha256:00", "chat", R"({"command":"ls -l"})"});
+  event::Approved plan{"approval_1", "call_1", "sha256:00", "once", std::nullopt};
+  plan.mode = "auto";
+  add(std::move(plan));
   add(event::ToolCallStarted{"call_1", "run_shell", R"({"command":"ls -l"})"});
   add(event::ToolResult{"call_1", "run_shell", "out", true});
   add(event::Rejected{"approval_2", "call_2", "no"});

@@ -23,7 +23,8 @@ TEST_CASE_METHOD(ToolFixture, "Tools: the built-in set has the contracted names"
       "find_files",  "search_files",    "write_file",     "edit_file",      "apply_patch",
       "delete_file", "run_shell",       "run_code",       "read_job",       "stop_job",
       "http_get",    "list_chat_files", "read_chat_file", "save_chat_file", "delete_chat_file",
-      "ask_human",   "manage_tasks",    "update_plan",    "research",       "recall"};
+      "ask_human",   "manage_tasks",    "update_plan",    "present_plan",   "research",
+      "recall"};
   CHECK(Names(*registry) == expected);
   REQUIRE(registry->tools().size() == expected.size());
   for (const std::string& name : expected) {
@@ -45,7 +46,8 @@ TEST_CASE_METHOD(ToolFixture, "Tools: exactly those that change or send data ask
     if (!tool->traits().read_only) changing.push_back(tool->traits().spec.name);
   }
   CHECK(asking == std::vector<std::string>{"write_file", "edit_file", "apply_patch", "delete_file", "run_shell",
-                                           "run_code", "http_get", "save_chat_file", "delete_chat_file"});
+                                           "run_code", "http_get", "save_chat_file", "delete_chat_file",
+                                           "present_plan"});
   CHECK(changing == std::vector<std::string>{"write_file", "edit_file", "apply_patch", "delete_file", "run_shell",
                                              "run_code", "stop_job", "save_chat_file", "delete_chat_file"});
 }
@@ -84,6 +86,7 @@ TEST_CASE_METHOD(ToolFixture, "Tools: each tool refuses missing, wrong and unkno
            {"ask_human", R"({"question":"a?","options":["b"]})", R"({"question":"a?","options":[1]})"},
            {"manage_tasks", R"({"action":"list"})", R"({"action":"drop"})"},
            {"update_plan", R"({"steps":["a"]})", R"({"steps":"a"})"},
+           {"present_plan", R"({"plan":"a"})", R"({"plan":""})"},
            {"http_get", R"({"url":"http://a"})", R"({"url":{}})"}}) {
     INFO(name);
     const Tool& tool = *registry->Find(name);

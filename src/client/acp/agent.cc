@@ -31,6 +31,7 @@ struct Mode {
 constexpr std::array kModes = {
     Mode{"ask", "Ask", "Tools that write, delete, run commands or use the network ask first"},
     Mode{"read_only", "Read only", "Tools that only read never ask; all others do"},
+    Mode{"plan", "Plan", "Nothing is changed before you have approved a plan"},
     Mode{"auto", "Auto", "Changes of files in the workspace and commands in the sandbox do not ask; all else does"},
     Mode{"approve_all", "Approve all", "Nothing asks: only where you could lose all of it"},
     Mode{"deny_all", "Deny all", "Whatever would ask is rejected"},

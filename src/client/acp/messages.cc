@@ -131,6 +131,7 @@ namespace {
 constexpr const char* kDecline = "decline";
 constexpr const char* kAnswer = "answer";
 constexpr const char* kOther = "other";
+const std::string kModeOption = "mode:";
 
 bool Allows(const event::ApprovalRequired& asked, const char* decision) {
   const auto& allowed = asked.allowed_decisions;
@@ -182,7 +183,11 @@ std::optional<Json> FormSchema(const std::string& text) {
 }  // namespace
 
 Json PermissionOptions(const event::ApprovalRequired& asked) {
-  Json options = Json::array({Option("allow_once", "Allow once", "allow_once")});
+  Json options = Json::array();
+  if (asked.modes.empty()) options.push_back(Option("allow_once", "Allow once", "allow_once"));
+  for (const std::string& mode : asked.modes) {
+    options.push_back(Option(kModeOption + mode, "Approve; then the mode is " + VisibleLine(mode), "allow_once"));
+  }
   if (Allows(asked, "approve_for_chat")) {
     options.push_back(Option("allow_chat", "Allow this very call in this chat from now on", "allow_always"));
   }
@@ -213,7 +218,9 @@ std::optional<Json> ApprovalAnswer(const event::ApprovalRequired& asked, const s
   Json body = AnswerTo(asked, option_id != "reject_once");
   if (option_id.starts_with("allow_chat")) body["scope"] = "chat";
   if (option_id.starts_with("allow_always")) body["scope"] = "always";
-  if (const std::size_t colon = option_id.find(':'); colon != std::string::npos) {
+  if (option_id.starts_with(kModeOption)) {
+    body["mode"] = option_id.substr(kModeOption.size());
+  } else if (const std::size_t colon = option_id.find(':'); colon != std::string::npos) {
     const std::size_t index = std::stoul(option_id.substr(colon + 1));  // valid, because it was offered
     body["pattern"] = asked.patterns[index].pattern;
   }

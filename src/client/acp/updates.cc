@@ -29,13 +29,17 @@ const char* KindOf(std::string_view tool) {
     const char* kind;
   };
   static constexpr Known kKinds[] = {
-      {"read_file", "read"},          {"list_files", "read"},     {"read_chat_file", "read"},
-      {"list_chat_files", "read"},    {"write_file", "edit"},     {"apply_patch", "edit"},
-      {"edit_file", "edit"},          {"save_chat_file", "edit"}, {"delete_file", "delete"},
-      {"delete_chat_file", "delete"}, {"move_file", "move"},      {"search_files", "search"},
-      {"find_files", "search"},       {"run_shell", "execute"},   {"run_code", "execute"},
-      {"http_get", "fetch"},          {"manage_tasks", "think"},  {"update_plan", "think"},
-      {"research", "think"},          {"recall", "search"},       {TerminalTool::kName, "execute"},
+      {"read_file", "read"},      {"list_files", "read"},
+      {"read_chat_file", "read"}, {"list_chat_files", "read"},
+      {"write_file", "edit"},     {"apply_patch", "edit"},
+      {"edit_file", "edit"},      {"save_chat_file", "edit"},
+      {"delete_file", "delete"},  {"delete_chat_file", "delete"},
+      {"move_file", "move"},      {"search_files", "search"},
+      {"find_files", "search"},   {"run_shell", "execute"},
+      {"run_code", "execute"},    {"http_get", "fetch"},
+      {"manage_tasks", "think"},  {"update_plan", "think"},
+      {"research", "think"},      {"present_plan", "switch_mode"},
+      {"recall", "search"},       {TerminalTool::kName, "execute"},
   };
   for (const Known& known : kKinds) {
     if (known.tool == tool) return known.kind;
@@ -351,6 +355,8 @@ std::vector<Json> Updates::Take(const AgentEvent& event) {
                  [&](const event::Approved& e) {
                    if (e.tool_input)
                      updates.push_back(Announce(e.call_id, CallOf(e.call_id, "", *e.tool_input), "pending"));
+                   if (!e.mode.empty())
+                     updates.push_back({{"sessionUpdate", "current_mode_update"}, {"currentModeId", e.mode}});
                  },
                  [&](const event::ToolOutputDelta& e) {
                    Call& call = CallOf(e.id, e.tool_name, "");

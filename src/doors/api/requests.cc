@@ -163,18 +163,18 @@ class BodyReader {
   std::optional<Error> error_;
 };
 
-std::optional<ApprovalMode> ReadMode(BodyReader& reader, const std::optional<std::string>& name) {
+std::optional<ApprovalMode> ReadMode(BodyReader& reader, const char* member, const std::optional<std::string>& name) {
   if (!name) return std::nullopt;
   const auto mode = ParseApprovalMode(*name);
   if (!mode) {
     reader.Reject(Reason::kInvalidMember,
-                  "\"approval_mode\" must be ask, read_only, auto, approve_all, deny_all or null");
+                  "\"" + std::string(member) + "\" must be ask, read_only, plan, auto, approve_all, deny_all or null");
   }
   return mode;
 }
 
 void ReadRunOptions(BodyReader& reader, RunBody& body, bool may_queue = false) {
-  body.request.approval_mode = ReadMode(reader, reader.OptionalString("approval_mode"));
+  body.request.approval_mode = ReadMode(reader, "approval_mode", reader.OptionalString("approval_mode"));
   body.request.model = reader.OptionalString("model").value_or("");
   body.stream = reader.OptionalBool("stream").value_or(true);
   body.request.on_disconnect =
@@ -346,6 +346,7 @@ Result<ApprovalBody> ParseApprovalBody(std::string_view text, std::optional<std:
   body.answer.scope = kScopes[reader.Choice("scope", {"once", "chat", "always"})];
   body.answer.arguments_digest = reader.OptionalString("arguments_digest");
   body.answer.pattern = reader.OptionalString("pattern");
+  body.answer.mode = ReadMode(reader, "mode", reader.OptionalString("mode"));
   if (body.answer.pattern && body.answer.pattern->empty())
     reader.Reject(Reason::kInvalidMember, "\"pattern\" is empty");
   if (const auto seconds = reader.OptionalNumber("expires_in_s", 0, static_cast<double>(kMaxGrantLifetime.count()))) {
@@ -385,7 +386,8 @@ ChatSettings ReadChatSettings(BodyReader& reader) {
   if (settings.title && Utf8Prefix(*settings.title, kMaxTitle).size() < settings.title->size()) {
     reader.Reject(Reason::kInvalidMember, "\"title\" is too long");
   }
-  if (const auto mode = reader.NullableString("approval_mode")) settings.approval_mode.emplace(ReadMode(reader, *mode));
+  if (const auto mode = reader.NullableString("approval_mode"))
+    settings.approval_mode.emplace(ReadMode(reader, "approval_mode", *mode));
   if (const auto model = reader.NullableString("model")) settings.model = model->value_or("");
   if (const auto workspace = reader.NullableString("workspace")) settings.workspace = workspace->value_or("");
   return settings;

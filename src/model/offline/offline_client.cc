@@ -271,6 +271,7 @@ constexpr Form kForms[] = {
     {"ask:", "{question}", "ask_human", "You answered: "},
     {"task:", "{title}", "manage_tasks", "", R"({"action":"add"})"},
     {"plan:", "{steps}", "update_plan"},
+    {"present:", "{plan}", "present_plan"},
     {"research:", "{question}", "research"},
     // Any tool, by its name and JSON arguments.
     {"call", "(?P<tool>\\S+)(?:\\s+(?P<arguments>\\{.*\\}))?", ""},

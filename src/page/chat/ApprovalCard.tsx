@@ -25,6 +25,7 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
   const [scope, setScope] = useKept("scope", "once");
   const [pattern, setPattern] = useKept("pattern", "");
   const [chosen, setChosen] = useKept<number | null>("lifetime", null);
+  const [mode, setMode] = useKept("mode", "ask"); // of the work, if this is a plan
   const [edited, setEdited] = useKept<Values | null>("edited", null);
   const [wrong, setWrong] = useState<Map<string, string>>(new Map());
   const [busy, setBusy] = useState(false);
@@ -64,6 +65,7 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
     const body: Record<string, unknown> = { approved };
     if (words) body.feedback = words;
     if (approved && scope !== "once") Object.assign(body, { scope, expires_in_s: lifetime });
+    if (approved && approval.modes) body.mode = mode;
     if (approved && offered) body.pattern = offered.pattern;
     if (approved && edited) body.arguments = edited;
     await requests.answer(approval.approval_id, body);
@@ -111,6 +113,11 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
       ))}
       <div className="answer-row">
         <input className="words" dir="auto" aria-label={t.words} placeholder={t.words} value={words} data-testid="feedback" onChange={(e) => setWords(e.target.value)} />
+        {approval.modes && (
+          <select data-testid="mode-after" aria-label={t.modeAfter} value={mode} onChange={(e) => setMode(e.target.value)}>
+            {approval.modes.map((each) => <option key={each} value={each}>{t.shortModes[each] ?? each}</option>)}
+          </select>
+        )}
         {scopes.length > 1 && (
           <select data-testid="scope" aria-label={t.scope} value={scope} onChange={(e) => setScope(e.target.value)}>
             {scopes.map((each) => <option key={each} value={each}>{t.scopes[each]}</option>)}

@@ -7,7 +7,7 @@ import { useSelect } from "../store/state";
 import { t } from "../texts";
 import type { ApprovalMode } from "../wire";
 
-const MODES: ("" | ApprovalMode)[] = ["", "ask", "read_only", "auto", "approve_all", "deny_all"];
+const MODES: ("" | ApprovalMode)[] = ["", "ask", "read_only", "plan", "auto", "approve_all", "deny_all"];
 
 // The chat's approval mode, which the server keeps. Arrow keys move between the choices without choosing one. The mode that lets everything run has to be
 // confirmed.

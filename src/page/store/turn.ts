@@ -18,6 +18,7 @@ export interface Approval {
   risk: string;
   allowed_decisions: string[];
   patterns?: { pattern: string; means: string }[]; // patterns that may be allowed, with their meanings
+  modes?: string[]; // of a plan: those with which it may be approved
   expires_at: string | null;
   decision?: { approved: boolean; feedback?: string | null; scope?: string; expired?: boolean; superseded?: boolean; tool_input?: string };
 }

@@ -119,6 +119,38 @@ class UpdatePlanTool final : public BuiltinTool {
 
 }  // namespace
 
+namespace {
+
+class PresentPlanTool final : public BuiltinTool {
+ public:
+  PresentPlanTool()
+      : BuiltinTool({.spec = {.name = "present_plan",
+                              .description = "The user wants a plan before anything is changed. Look around with tools "
+                                             "that only read; calls that could change something are not run. Ask what "
+                                             "you need to know. Then present your plan with this tool: what you will "
+                                             "change, where, in which order, and how you will check it. If the user "
+                                             "approves it, carry it out in the same turn.",
+                              .parameters = R"({"type":"object","additionalProperties":false,"required":["plan"],
+"properties":{"plan":{"type":"string","minLength":1,"maxLength":32768,"description":"The plan, in Markdown."}}})"},
+                     .idempotent = false,
+                     .requires_approval = true,
+                     .concurrency = Concurrency::kNever,
+                     .approval_reason = "presents its plan; approve it to have it carried out",
+                     .ends_planning = true}) {}
+
+  ToolOutcome Run(std::string_view, const ToolContext& context) override {
+    if (!context.end_planning) return ToolFailure("There is nobody who could approve a plan.");
+    const auto mode = context.end_planning();
+    if (!mode)
+      return ToolFailure("The plan was approved, but the chat's mode could not be set: " + mode.error().message);
+    return {.output = "The user has approved the plan. The approval mode is \"" + std::string(ToString(*mode)) +
+                      "\" from now on. Carry out the plan."};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<BuiltinTool> MakePresentPlanTool() { return std::make_unique<PresentPlanTool>(); }
 std::unique_ptr<BuiltinTool> MakeManageTasksTool() { return std::make_unique<ManageTasksTool>(); }
 std::unique_ptr<BuiltinTool> MakeUpdatePlanTool() { return std::make_unique<UpdatePlanTool>(); }
 

@@ -37,9 +37,9 @@ struct RecordingStream : ModelStream {
 const std::vector<ToolSpec>& AllTools() {
   static const std::vector<ToolSpec> tools = [] {
     std::vector<ToolSpec> specs;
-    for (const char* name :
-         {"echo", "calculator", "current_time", "list_files", "read_file", "search_files", "write_file", "edit_file",
-          "delete_file", "run_shell", "http_get", "run_code", "ask_human", "manage_tasks", "update_plan", "research"}) {
+    for (const char* name : {"echo", "calculator", "current_time", "list_files", "read_file", "search_files",
+                             "write_file", "edit_file", "delete_file", "run_shell", "http_get", "run_code", "ask_human",
+                             "manage_tasks", "update_plan", "present_plan", "research"}) {
       specs.push_back({name, "", "{}"});
     }
     return specs;
@@ -116,6 +116,7 @@ TEST_CASE("Offline model: every documented form makes the documented call", "[of
   CheckCall("edit a.txt: old -> new", "edit_file", R"({"path":"a.txt","old_text":"old","new_text":"new"})");
   CheckCall("code python: print(1)", "run_code", R"x({"language":"python","code":"print(1)"})x");
   CheckCall("plan: one; two ;", "update_plan", R"({"steps":["one","two"]})");
+  CheckCall("present: First this.", "present_plan", R"({"plan":"First this."})");
   CheckCall("research: why?", "research", R"({"question":"why?"})");
   CheckCall("call my_tool {\"a\":1}", "my_tool", R"({"a":1})");
 }
