@@ -114,6 +114,7 @@ interface Bar {
   from: number;
   to: number;
   kind: "round" | "call" | "wait";
+  at: number;  // the index of the event that began it, which orders bars of the same millisecond
 }
 
 // Events of a model's answer, and those that can end its request. USAGE comes only after the answer's calls have run.
@@ -123,16 +124,18 @@ const ENDS = [...ANSWERS, "APPROVAL_REQUIRED", "TOOL_CALL", "ERROR", "CANCELLED"
 // A bar for each request to the model, each wait for a person and each tool, with its times.
 function barsOf(turn: Turn): Bar[] {
   const bars: Bar[] = [];
-  let from = turn.createdAt ? Date.parse(turn.createdAt) : 0;
+  let from = turn.createdAt ? Date.parse(turn.createdAt) : 0, after = -1;
   const rounds = new Map<number, Bar>();
   const waits = new Map<string, Bar>();
-  for (const event of turn.events) {
+  const calls = new Map<string, number>();
+  for (const [at, event] of turn.events.entries()) {
     const round = rounds.get(event.round_index);
-    if (!round && ENDS.includes(event.type)) rounds.set(event.round_index, { label: t.round(event.round_index + 1), from, to: timeOf(event), kind: "round" });
+    if (!round && ENDS.includes(event.type)) rounds.set(event.round_index, { label: t.round(event.round_index + 1), from, to: timeOf(event), kind: "round", at: after });
     else if (round && ANSWERS.includes(event.type)) round.to = timeOf(event);
-    if (event.type === "TOOL_RESULT") from = timeOf(event);
-    if (event.type === "APPROVAL_REQUIRED") waits.set(event.approval_id, { label: t.waitOf(titleOf(event.tool_name)), from: timeOf(event), to: timeOf(event), kind: "wait" });
-    if (event.type === "INPUT_REQUIRED") waits.set(event.request_id, { label: t.waitOf(t.question), from: timeOf(event), to: timeOf(event), kind: "wait" });
+    if (event.type === "TOOL_CALL") calls.set(event.call_id, at);
+    if (event.type === "TOOL_RESULT") from = timeOf(event), after = at;
+    if (event.type === "APPROVAL_REQUIRED") waits.set(event.approval_id, { label: t.waitOf(titleOf(event.tool_name)), from: timeOf(event), to: timeOf(event), kind: "wait", at });
+    if (event.type === "INPUT_REQUIRED") waits.set(event.request_id, { label: t.waitOf(t.question), from: timeOf(event), to: timeOf(event), kind: "wait", at });
     if (event.type === "APPROVED" || event.type === "REJECTED" || event.type === "INPUT_RECEIVED") {
       const bar = waits.get("approval_id" in event ? event.approval_id : event.request_id);
       if (bar) bar.to = timeOf(event);
@@ -140,9 +143,9 @@ function barsOf(turn: Turn): Bar[] {
   }
   bars.push(...rounds.values(), ...waits.values());
   for (const block of turn.blocks) {
-    if (block.kind === "tool" && block.from > 0 && block.to > 0) bars.push({ label: titleOf(block.name), from: block.from, to: block.to, kind: "call" });
+    if (block.kind === "tool" && block.from > 0 && block.to > 0) bars.push({ label: titleOf(block.name), from: block.from, to: block.to, kind: "call", at: calls.get(block.id) ?? 0 });
   }
-  return bars.sort((a, b) => a.from - b.from);
+  return bars.sort((a, b) => a.from - b.from || a.at - b.at);
 }
 
 function Waterfall({ bars }: { bars: Bar[] }) {
