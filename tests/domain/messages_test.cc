@@ -33,7 +33,7 @@ TEST_CASE("Messages: changing a copy does not change the others", "[messages]") 
   std::mt19937 random(seed);
   const auto below = [&](std::size_t bound) { return std::uniform_int_distribution<std::size_t>(0, bound)(random); };
   std::vector<std::pair<Messages, std::vector<Message>>> copies(1);
-  for (int step = 0; step < 2000; ++step) {
+  for (int step = 0; step < (kSanitized ? 200 : 2000); ++step) {
     const std::size_t chosen = below(copies.size() - 1);
     if (copies.size() < 8 && below(20) == 0) copies.push_back(copies[chosen]);
     auto& [messages, expected] = copies[chosen];

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "support/test.h"
+
 namespace reprise {
 
 const Torture& Torture::Get() {
@@ -14,9 +16,7 @@ const Torture& Torture::Get() {
     made.is_long = std::getenv("REPRISE_TORTURE_MINUTES") != nullptr;
     if (const char* seed = std::getenv("REPRISE_TORTURE_SEED"))
       made.seed = static_cast<std::uint32_t>(std::atoll(seed));
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    made.fraction = 25;
-#endif
+    if (kSanitized) made.fraction = 25;
     return made;
   }();
   return torture;
