@@ -210,7 +210,7 @@ def test_arrow_keys_let_nothing_run(server, provider, browse, by):
     page = browse(server, "/#c")
     page.until_text("answer", "ok")
     page.script("document.querySelector('[data-testid=mode]').focus()")
-    for _ in range(5):  # to "approve all", the fifth of six
+    for _ in range(6):  # to "approve all", the sixth of seven
         page.keys(Keys.ARROW_DOWN)
     assert mode_of(server) is None
     if by == "mouse":
