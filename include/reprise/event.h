@@ -37,6 +37,10 @@ struct CallPattern {
   bool operator==(const CallPattern&) const = default;
 };
 
+// The tool_name of a question about a host that a command wants to reach while it runs. Its call_id is the command's,
+// and its tool_input {"host", "port", "command"}. No tool has this name.
+inline constexpr std::string_view kNetworkTool = "network";
+
 // The payloads of events, one struct per type. Field names are the wire's. `kType` is the wire type (member "type"),
 // `kName` the SSE event name; both are part of the wire and of the file format.
 //

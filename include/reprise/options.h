@@ -43,6 +43,7 @@ struct ToolPolicy {
   std::vector<std::string> sandbox_write{};
   // Hosts for commands, with an optional port; those of `unasked` also in ApprovalMode::kAuto without a question.
   std::vector<std::string> network_allow{}, network_unasked{}, network_deny{};
+  bool network_ask = false;  // about other hosts, when a command wants to reach them
   ResourceLimits limits{};
   OutputLimits output{};
   JobLimits jobs{};

@@ -145,6 +145,10 @@ struct ToolContext {
   // Asks the run's client, and blocks until there is an answer or `over` is requested (the answer is then dropped).
   // Called from the tool's thread. Empty: questions are declined, because no client can answer.
   std::function<ToolAnswer(const ToolQuestion& question, const std::stop_token& over)> ask;
+  // Asks a person whether this call may reach `place` ("HOST:PORT") outside its sandbox. Blocks until there is an
+  // answer or `over` is requested. Returns why not, for the model; empty: it may. Called from any thread while the tool
+  // runs. Empty: nobody can be asked.
+  std::function<std::string(const std::string& place, const std::stop_token& over)> may_reach = {};
   // Runs `change` on the agent's tasks and plan, within the call, one at a time. The result is stored in the agent's
   // state and shown before this returns. Empty: the agent has none.
   std::function<void(const std::function<void(Agenda& agenda)>& change)> change_agenda = {};

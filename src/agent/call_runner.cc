@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -56,6 +57,17 @@ void EndWait(Span& wait, std::string_view decision) {
   wait.End();
 }
 
+// The grant for the chat that the answer gives.
+Grant GrantOf(const OpenCall& asked) {
+  const ApprovalAnswer& answer = *asked.answer;
+  return {.tool_name = asked.call.name,
+          .arguments_digest = answer.pattern ? "" : ArgumentsDigest(answer.arguments.value_or(asked.call.arguments)),
+          .terms_digest = asked.terms_digest,
+          .pattern = answer.pattern.value_or(""),
+          .means = MeaningIn(asked.patterns, answer.pattern),
+          .expires_at = answer.expires_at};
+}
+
 // Adds a grant, replacing an equal one and removing expired ones.
 void AddGrant(std::vector<Grant>& grants, Grant grant) {
   std::erase_if(grants, [id = GrantId(grant), now = Now()](const Grant& each) {
@@ -69,6 +81,11 @@ std::string TermsOf(const OfferedTool& offered) {
 }
 
 }  // namespace
+
+CallRunner::CallRunner(Turn& turn) : turn_(turn) {
+  std::copy_if(turn.state.grants.begin(), turn.state.grants.end(), std::back_inserter(hosts_),
+               [](const Grant& each) { return each.tool_name == kNetworkTool; });
+}
 
 Async<Nothing> CallRunner::Run(std::vector<ToolCall> made) {
   turn_.usage_before_calls = turn_.usage;
@@ -408,6 +425,14 @@ bool CallRunner::AsksAnew(AskedCall& asked) {
 }
 
 void CallRunner::RecordAnswer(const OpenCall& asked) {
+  if (asked.answer->approved && asked.answer->scope == ApprovalScope::kChat) {
+    AddGrant(turn_.state.grants, GrantOf(asked));
+    turn_.parts.observer.StateGrew(turn_.state);
+  }
+  ShowAnswer(asked);
+}
+
+void CallRunner::ShowAnswer(const OpenCall& asked) const {
   const ApprovalAnswer& answer = *asked.answer;
   const ToolCall& call = asked.call;
   AuditEntry entry = audit::Answered(call, asked.approval_id, answer);
@@ -419,15 +444,6 @@ void CallRunner::RecordAnswer(const OpenCall& asked) {
                                 .feedback = answer.feedback,
                                 .expired = answer.expired,
                                 .answered_by = answer.answered_by});
-  }
-  if (answer.scope == ApprovalScope::kChat) {
-    AddGrant(turn_.state.grants, {.tool_name = call.name,
-                                  .arguments_digest = answer.pattern ? "" : digest,
-                                  .terms_digest = asked.terms_digest,
-                                  .pattern = answer.pattern.value_or(""),
-                                  .means = MeaningIn(asked.patterns, answer.pattern),
-                                  .expires_at = answer.expires_at});
-    turn_.parts.observer.StateGrew(turn_.state);
   }
   Emit(event::Approved{asked.approval_id, call.id, std::move(digest), std::string(ToString(answer.scope)),
                        answer.arguments, answer.feedback, answer.answered_by, answer.pattern.value_or(""),
@@ -598,6 +614,9 @@ ToolContext CallRunner::ContextOf(const Execution& execution, const Span& span) 
     };
   }
   context.change_agenda = [this, &call](const std::function<void(Agenda&)>& change) { ChangeAgenda(call, change); };
+  context.may_reach = [this, &execution](const std::string& place, const std::stop_token& over) {
+    return MayReach(execution, place, over);
+  };
   context.research = [this, &call, &span](const std::string& question, const std::string& agent) {
     const SubAgentTask task{.call_id = call.id,
                             .round_index = turn_.round,
@@ -630,6 +649,7 @@ void CallRunner::RecordResult(const ToolCall& call, ToolOutcome outcome) {
   if (outcome.requires_confirmation) outcome.output += kConfirmationNote;
   Remember(state.memory, call, outcome);
   for (Grant& grant : outcome.grants) AddGrant(state.grants, std::move(grant));
+  for (Grant& host : TakeNewHosts(call.id)) AddGrant(state.grants, std::move(host));
   if (outcome.job) {
     Emit(event::JobStarted{call.id, outcome.job->id, outcome.job->command});
     state.jobs.push_back(*std::move(outcome.job));
@@ -704,6 +724,85 @@ ToolAnswer CallRunner::AskAndWait(const ToolCall& call, const ToolQuestion& ques
   const Executor at_once = [](const std::function<void()>& job) { job(); };
   return TakeReply(call,
                    WaitFor(turn_.parts.approvals.AskInput(turn_.round, RequestFor(call, question), over, at_once)));
+}
+
+// Like a call of kNetworkTool in the midst of this one.
+std::string CallRunner::MayReach(const Execution& execution, const std::string& place, const std::stop_token& over) {
+  const ToolCall& call = execution.call;
+  if (turn_.limits.nobody_to_ask || turn_.parts.approvals.ModeFor(call.id) == ApprovalMode::kDenyAll) {
+    return "tools.network.allow does not name it, and nobody can be asked";
+  }
+  const Json arguments = ParseJson(execution.arguments).value_or(Json::object());
+  const std::string command = TextMember(arguments, arguments.contains("code") ? "code" : "command");
+  const std::size_t colon = place.rfind(':');
+  OpenCall open;
+  open.call.id = call.id;
+  open.call.name = kNetworkTool;
+  open.terms_digest = ArgumentsDigest(kNetworkTool);
+  open.patterns = {{place, "commands may reach " + place}};
+  open.call.arguments = DumpJson({{"host", place.substr(0, colon)},
+                                  {"port", std::stoi(place.substr(colon + 1))},
+                                  {"command", turn_.parts.guard ? turn_.parts.guard->Redacted(command) : command}});
+  const Grant wanted{.tool_name = open.call.name,
+                     .arguments_digest = ArgumentsDigest(open.call.arguments),
+                     .terms_digest = open.terms_digest};
+  const auto covers = [&](const Grant& each) {
+    const bool fits = each.pattern.empty() ? each.arguments_digest == wanted.arguments_digest : each.pattern == place;
+    return fits && each.tool_name == wanted.tool_name && !each.has_expired(Now());
+  };
+  const auto is_granted = [&]() REQUIRES(hosts_mutex_) { return std::any_of(hosts_.begin(), hosts_.end(), covers); };
+  if (const MutexLock lock(hosts_mutex_); is_granted()) return {};
+  const auto standing = turn_.parts.approvals.StandingGrants(wanted);
+  if (const auto found = std::find_if(standing.begin(), standing.end(), covers); found != standing.end()) {
+    turn_.parts.approvals.NoteUse({GrantId(*found)});
+    return {};
+  }
+  open.answer = AskAboutHost(open, place, over);
+  if (!open.answer) return "the command ended before anybody answered";
+  if (open.answer->expired) return "nobody has answered in time";
+  if (!open.answer->approved)
+    return "the user refused it" + (open.answer->feedback ? ": " + *open.answer->feedback : "");
+  if (open.answer->scope == ApprovalScope::kChat) {
+    const MutexLock lock(hosts_mutex_);
+    hosts_.push_back(GrantOf(open));
+    new_hosts_.emplace_back(call.id, GrantOf(open));
+  }
+  return {};
+}
+
+// Asks and shows the answer. nullopt: there is none, since the command or the run has ended.
+std::optional<ApprovalAnswer> CallRunner::AskAboutHost(const OpenCall& open, const std::string& place,
+                                                       const std::stop_token& over) const {
+  event::ApprovalRequired request;
+  request.call_id = open.call.id;
+  request.tool_name = open.call.name;
+  request.tool_input = open.call.arguments;
+  request.arguments_digest = ArgumentsDigest(open.call.arguments);
+  request.terms_digest = open.terms_digest;
+  request.reason = "the command wants to reach " + place + ", which no rule names";
+  request.risk = "high";
+  request.allowed_decisions = {"approve", "approve_for_chat", "approve_always", "reject"};
+  request.patterns = open.patterns;
+  const Executor at_once = [](const std::function<void()>& job) { job(); };
+  OpenCall asked = open;
+  asked.approval_id = turn_.parts.approvals.Ask(turn_.round, {std::move(request)}, std::nullopt).front();
+  auto answered = WaitFor(turn_.parts.approvals.AwaitAnswer({asked.approval_id}, over, at_once));
+  if (answered) asked.answer = std::move(answered->answer);
+  // The question needs no answer any more, as the command has ended.
+  if (!answered && !is_stopped()) asked.answer = ApprovalAnswer{.approved = false, .expired = true};
+  if (asked.answer) ShowAnswer(asked);
+  return std::move(asked.answer);
+}
+
+std::vector<Grant> CallRunner::TakeNewHosts(const std::string& call_id) {
+  const MutexLock lock(hosts_mutex_);
+  std::vector<Grant> taken;
+  std::erase_if(new_hosts_, [&](auto& each) {
+    if (each.first != call_id) return false;
+    taken.push_back(std::move(each.second));
+    return true;
+  });
+  return taken;
 }
 
 void CallRunner::ChangeAgenda(const ToolCall& call, const std::function<void(Agenda&)>& change) {

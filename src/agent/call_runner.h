@@ -8,10 +8,12 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "agent/agent.h"
 #include "approval/decision.h"
+#include "base/mutex.h"
 
 namespace reprise {
 
@@ -37,7 +39,7 @@ struct Turn {
 // and records one result for each. Holds a thread while tools run, and none while it waits for a person.
 class CallRunner {
  public:
-  explicit CallRunner(Turn& turn) : turn_(turn) {}
+  explicit CallRunner(Turn& turn);
 
   // Runs all calls of a response, in order.
   Async<Nothing> Run(std::vector<ToolCall> made);
@@ -97,6 +99,7 @@ class CallRunner {
   bool AsksAnew(AskedCall& asked);
   void BeginCallSpans(AskedCall& asked) const;
   void RecordAnswer(const OpenCall& asked);
+  void ShowAnswer(const OpenCall& asked) const;
   Async<ToolOutcome> RunAnswered(AskedCall& asked);
 
   // Like RunTool, but also for a tool that only asks.
@@ -117,6 +120,12 @@ class CallRunner {
   event::InputRequired RequestFor(const ToolCall& call, const ToolQuestion& question) const;
   ToolAnswer TakeReply(const ToolCall& call, Result<ApprovalGate::Reply> reply) const;
   ToolAnswer AskAndWait(const ToolCall& call, const ToolQuestion& question, const std::stop_token& over) const;
+  // ToolContext::may_reach.
+  std::string MayReach(const Execution& execution, const std::string& place, const std::stop_token& over);
+  std::optional<ApprovalAnswer> AskAboutHost(const OpenCall& open, const std::string& place,
+                                             const std::stop_token& over) const;
+  // The hosts that people have allowed in the chat during this call.
+  std::vector<Grant> TakeNewHosts(const std::string& call_id);
   void ChangeAgenda(const ToolCall& call, const std::function<void(Agenda&)>& change);
 
   Result<void> Note(AuditEntry entry) const;
@@ -127,6 +136,10 @@ class CallRunner {
   bool is_stopped() const { return turn_.stop.stop_requested(); }
 
   Turn& turn_;
+  // Calls run beside each other, and their questions about hosts do not come on the turn's thread.
+  Mutex hosts_mutex_;
+  std::vector<Grant> hosts_ GUARDED_BY(hosts_mutex_);  // grants of kNetworkTool in this chat
+  std::vector<std::pair<std::string, Grant>> new_hosts_ GUARDED_BY(hosts_mutex_);  // by call, not in turn_.state yet
 };
 
 }  // namespace reprise

@@ -144,7 +144,8 @@ Result<std::unique_ptr<ToolCatalog>> MakeToolCatalog(const Options& options, Tra
   tools.shell.network = {.allow = options.tools.network_allow,
                          .unasked = options.tools.network_unasked,
                          .deny = options.tools.network_deny,
-                         .closed = ClosedEndpoints(options)};
+                         .closed = ClosedEndpoints(options),
+                         .ask = options.tools.network_ask};
   auto catalog = std::make_unique<ToolCatalog>(std::move(tools));
   if (!own.empty()) {
     catalog->SetServer({.name = "program", .state = ToolServer::State::kReady}, std::move(own));

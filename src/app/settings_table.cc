@@ -226,6 +226,7 @@ constexpr Setting kSettings[] = {
      {.wrong = WrongSandboxPath, .expands_home = true, .told = kFirst}},
     {"tools.network.allow", OF(tools.network_allow), {.wrong = WrongHostRule, .told = kFirst}},
     {"tools.network.unasked", OF(tools.network_unasked), {.wrong = WrongHostRule, .told = kFirst}},
+    {"tools.network.ask", OF(tools.network_ask), {.told = kFirst}},
     {"tools.network.deny", OF(tools.network_deny), {.wrong = WrongHostRule}},
     {"tools.allow", OF(tools.allow)},
     {"tools.deny", OF(tools.deny)},

@@ -285,7 +285,9 @@ void PipeConversation::Tell(const AgentEvent& event) {
           },
           [&](const event::MessageText& e) { TellAnswer(e.content, {}); },
           [&](const event::Answer& e) { TellAnswer(e.content, e.reason); },
-          [&](const event::ApprovalRequired& e) { labels_[e.call_id] = CallLabel(e.tool_name, e.tool_input); },
+          [&](const event::ApprovalRequired& e) {
+            if (e.tool_name != kNetworkTool) labels_[e.call_id] = CallLabel(e.tool_name, e.tool_input);
+          },
           [&](const event::ToolCallStarted& e) {
             labels_[e.id] = CallLabel(e.tool_name, e.tool_input);
             Note("[" + VisibleLine(e.tool_name + " " + e.tool_input) + "]");

@@ -137,6 +137,7 @@ class Replay final : public ModelClient,
   Result<void> BindAgain(const Tool& tool, const RecordedCall& call);
   void Bind(const Tool& tool, std::string_view arguments);
   // For a call that runs beside others: blocks until all earlier events have been shown. False if that never happens.
+  void AwaitAnswerAboutHost(const std::vector<std::string>& approval_ids);
   bool AwaitTurn(const RecordedCall& call, std::size_t at);
   ToolOutcome OutcomeOf(const RecordedCall* call);
 
@@ -358,6 +359,9 @@ ToolOutcome Replay::Play(const RecordedCall* call, const ToolContext& context) {
                    .url = asked->url.value_or(""),
                    .options = asked->options},
                   context.stop);
+    } else if (const auto* host = std::get_if<event::ApprovalRequired>(&step.payload)) {
+      const Json place = ParseJson(host->tool_input).value_or(Json::object());
+      context.may_reach(TextMember(place, "host") + ":" + std::to_string(place.value("port", 0)), context.stop);
     } else if (const auto* updated = std::get_if<event::TaskUpdated>(&step.payload)) {
       context.change_agenda([&](Agenda& agenda) { agenda.tasks = updated->tasks; });
     } else if (const auto* plan = std::get_if<event::PlanUpdated>(&step.payload)) {
@@ -439,9 +443,30 @@ std::vector<std::string> Replay::Ask(std::uint32_t round_index, std::vector<even
   return ids;
 }
 
+// Other calls may have gone on between a question about a host and its answer.
+void Replay::AwaitAnswerAboutHost(const std::vector<std::string>& approval_ids) {
+  const RecordedStep* answer = nullptr;
+  const RecordedCall* of = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    RecordedRound* round = Round();
+    for (const RecordedCall& call : round ? std::span(round->calls) : std::span<RecordedCall>()) {
+      for (const RecordedStep& step : call.steps) {
+        const auto* approved = std::get_if<event::Approved>(&step.payload);
+        const auto* rejected = std::get_if<event::Rejected>(&step.payload);
+        const bool is_it = (approved != nullptr && approved->approval_id == approval_ids.front()) ||
+                           (rejected != nullptr && rejected->approval_id == approval_ids.front());
+        if (is_it) answer = &step, of = &call;
+      }
+    }
+  }
+  if (answer != nullptr) AwaitTurn(*of, answer->at);
+}
+
 // The next recorded event is the answer; if not, there was none.
 Async<Result<ApprovalGate::Answered>> Replay::AwaitAnswer(std::vector<std::string> approval_ids, std::stop_token,
                                                           const Executor&) {
+  AwaitAnswerAboutHost(approval_ids);
   const MutexLock lock(mutex_);
   const AgentEvent* next = Next();
   const auto asked = [&](const std::string& id) {

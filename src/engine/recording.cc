@@ -169,6 +169,26 @@ bool HookChanged(const RecordedCall& call, const std::string& shown) {
          call.outcome->output.starts_with(ChangedByHook(shown));
 }
 
+// The call in whose midst this question about a host, or its answer, came; null if it is none.
+const RecordedCall* AsksAboutHost(RecordedRound& round, const EventPayload& payload) {
+  const auto of = [&](const std::string& call_id, const std::string& approval_id) -> const RecordedCall* {
+    const RecordedCall* call = CallOf(round, call_id);
+    if (call == nullptr) return nullptr;
+    const bool is_about_host = std::any_of(call->steps.begin(), call->steps.end(), [&](const RecordedStep& step) {
+      const auto* asked = std::get_if<event::ApprovalRequired>(&step.payload);
+      return asked != nullptr && asked->approval_id == approval_id;
+    });
+    return is_about_host ? call : nullptr;
+  };
+  if (const auto* asked = std::get_if<event::ApprovalRequired>(&payload)) {
+    return asked->tool_name == kNetworkTool ? CallOf(round, asked->call_id) : nullptr;
+  }
+  if (const auto* approved = std::get_if<event::Approved>(&payload))
+    return of(approved->call_id, approved->approval_id);
+  const auto* rejected = std::get_if<event::Rejected>(&payload);
+  return rejected ? of(rejected->call_id, rejected->approval_id) : nullptr;
+}
+
 // Adds `event`, at index `at`, to its round.
 void Note(RecordedRound& round, const EventPayload& payload, std::size_t at) {
   const auto about = [&](const std::string& id, auto set) {
@@ -185,6 +205,7 @@ void Note(RecordedRound& round, const EventPayload& payload, std::size_t at) {
     round.complete = true;
     round.truncated = answer->reason;
   }
+  if (const RecordedCall* call = AsksAboutHost(round, payload)) return step(call->call.id);
   if (const auto* asked = std::get_if<event::ApprovalRequired>(&payload)) {
     about(asked->call_id, [&](RecordedCall& call) {
       call.asked = *asked;

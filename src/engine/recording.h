@@ -33,7 +33,7 @@ std::shared_ptr<EventLog> RecordedLog(const Interaction& interaction);
 // message, or if the run continued calls of another interaction. REQUIRES: it has a final state.
 Result<RunRecord> DeriveRecord(const Interaction& interaction);
 
-// A visible act of a tool while it ran: a question, its answer, or a change of the agenda.
+// A visible act of a tool while it ran: a question (about a host, too), its answer, or a change of the agenda.
 struct RecordedStep {
   std::size_t at;  // in Recording::events
   EventPayload payload;

@@ -23,14 +23,18 @@ std::vector<ToolCall> OpenCalls(const Messages& messages) {
   return open;
 }
 
-// The last event of type T about this call in `round`, the last one.
+// The last event of type T about this call, or this question, in `round`, the last one. Not about a host.
 template <typename T>
-const T* LastAbout(const std::vector<AgentEvent>& events, std::uint32_t round, const std::string& call_id,
+const T* LastAbout(const std::vector<AgentEvent>& events, std::uint32_t round, const std::string& wanted,
                    std::string T::*id) {
   for (auto event = events.rbegin(); event != events.rend(); ++event) {
     if (event->round_index != round) return nullptr;
     const T* found = std::get_if<T>(&event->payload);
-    if (found && found->*id == call_id) return found;
+    if (!found || found->*id != wanted) continue;
+    if constexpr (std::is_same_v<T, event::ApprovalRequired>) {
+      if (found->tool_name == kNetworkTool) continue;
+    }
+    return found;
   }
   return nullptr;
 }
@@ -52,16 +56,15 @@ Messages::Iterator LastCalling(const Messages& messages) {
   return calls ? last - 1 : messages.end();
 }
 
-std::optional<ApprovalAnswer> AnswerTo(const event::ApprovalRequired& asked, const event::Approved* approved,
-                                       const event::Rejected* rejected) {
-  if (approved != nullptr && approved->approval_id == asked.approval_id) {
+std::optional<ApprovalAnswer> AnswerOf(const event::Approved* approved, const event::Rejected* rejected) {
+  if (approved != nullptr) {
     return ApprovalAnswer{.approved = true,
                           .arguments = approved->tool_input,
                           .feedback = approved->feedback,
                           .mode = ParseApprovalMode(approved->mode),
                           .answered_by = approved->answered_by};
   }
-  if (rejected != nullptr && rejected->approval_id == asked.approval_id) {
+  if (rejected != nullptr) {
     return ApprovalAnswer{.approved = false,
                           .feedback = rejected->feedback,
                           .expired = rejected->expired,
@@ -96,7 +99,8 @@ std::optional<OpenQuestions> FindOpenQuestions(const InterruptedRun& run, const 
   questions.where.round_index = run.last_round;
   for (ToolCall& call : OpenCalls(state.messages)) {
     const std::string id = call.id;
-    const auto last = [&](auto call_id) { return LastAbout(run.interaction.events, run.last_round, id, call_id); };
+    const auto& events = run.interaction.events;
+    const auto last = [&](auto call_id) { return LastAbout(events, run.last_round, id, call_id); };
     const Tool* tool = tools.Find(call.name);
     OpenCall& open = questions.where.calls.emplace_back(OpenCall{.call = std::move(call)});
     if (const auto* asked = last(&event::ApprovalRequired::call_id)) {
@@ -104,7 +108,9 @@ std::optional<OpenQuestions> FindOpenQuestions(const InterruptedRun& run, const 
       open.terms_digest = asked->terms_digest;
       open.patterns = asked->patterns;
       open.call.arguments = asked->tool_input;  // a hook may have changed them; the shown arguments are those that run
-      open.answer = AnswerTo(*asked, last(&event::Approved::call_id), last(&event::Rejected::call_id));
+      const std::string& question = asked->approval_id;
+      open.answer = AnswerOf(LastAbout(events, run.last_round, question, &event::Approved::approval_id),
+                             LastAbout(events, run.last_round, question, &event::Rejected::approval_id));
       if (!open.answer) questions.approvals.push_back(*asked);
     }
     const auto* started = last(&event::ToolCallStarted::id);

@@ -331,7 +331,7 @@ void RunView::Heard(const AgentEvent& event) {
                  [&](const event::ToolCallStarted& e) { ShowCall(e); },
                  [&](const event::ApprovalRequired& e) {
                    EndText();
-                   labels_[e.call_id] = CallLabel(e.tool_name, e.tool_input);
+                   if (e.tool_name != kNetworkTool) labels_[e.call_id] = CallLabel(e.tool_name, e.tool_input);
                    doing_ = "waiting for you";
                  },
                  [&](const event::InputRequired&) {

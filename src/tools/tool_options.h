@@ -23,7 +23,8 @@ struct NetworkRules {
   std::vector<std::string> unasked = {};  // likewise, also for commands that run unasked in ApprovalMode::kAuto
   std::vector<std::string> deny = {};
   std::vector<std::string> closed = {};  // "HOST:PORT" that no rule opens
-  bool is_empty() const { return allow.empty() && unasked.empty(); }
+  bool ask = false;                      // a person, about hosts that no rule names
+  bool is_empty() const { return allow.empty() && unasked.empty() && !ask; }
 };
 
 struct ShellOptions {

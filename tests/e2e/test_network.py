@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import tarfile
 import threading
+import time
 import zipfile
 
 import pytest
@@ -402,3 +403,116 @@ def test_a_cancelled_command_leaves_no_connection(make_agent, provider):
     connection.settimeout(5)
     while connection.recv(4096):  # up to its end
         pass
+
+
+# --- hosts that no rule names ----------------------------------------------------------------------------------------
+
+ASKS = {"ask": True}
+
+
+def reach(agent, place, scope="once", chat="c", **answer):
+    """Lets the agent fetch from the place, answers the question about it, and returns the question and the result."""
+    agent.turns += 1
+    agent.provider.plan(tools(call("run_shell", {"command": f"curl -s http://127.0.0.2:{place.port}/; curl -s http://127.0.0.2:{place.port}/"}, f"call_{agent.turns}")), text("done"))
+    stream = agent.server.client.start(chat, f"turn {agent.turns}")
+    asked = stream.until("approval_required")
+    assert place.hits == 0, "before the answer"
+    agent.server.client.approve(chat, stream.interaction, asked["approval_id"], **({"approved": True, "scope": scope} | answer)).expect(200)
+    events = stream.finish()
+    assert [each.name for each in events].count("approval_required") == 1, "one question for two connections"
+    return asked, next(each for each in events if each.name == "tool_result")["tool_output"], events
+
+
+def test_a_host_without_a_rule_is_asked_about(make_agent):
+    agent, place = make_agent(ASKS), Place("reached")
+    asked, output, events = reach(agent, place)
+    assert asked["tool_name"] == "network" and asked["call_id"] == "call_1"
+    said = json.loads(asked["tool_input"])
+    assert (said["host"], said["port"]) == ("127.0.0.2", place.port) and said["command"].startswith("curl")
+    assert output.count("reached") == 2
+    names = [each.name for each in events]
+    assert names.index("tool_call") < names.index("approval_required") < names.index("approved") < names.index("tool_result")
+    entries = agent.server.client.get("/audit").json["entries"]
+    assert [line["event"] for line in entries if line["tool_name"] == "network"] == ["approved"]
+    place.hits = 0
+    _, output, _ = reach(agent, place, approved=False, scope=None, feedback="not there")
+    assert place.hits == 0 and "not there" in output and "the user refused it" in output
+
+
+@pytest.mark.parametrize("scope, pattern", [("chat", True), ("chat", False), ("always", True)])
+def test_an_answer_holds_for_what_it_says(make_agent, scope, pattern):
+    agent, place = make_agent(ASKS), Place("reached")
+    reach(agent, place, scope, **({"pattern": f"127.0.0.2:{place.port}"} if pattern else {}))
+    assert "reached" in agent.shell(f"curl -s http://127.0.0.2:{place.port}/; curl -s http://127.0.0.2:{place.port}/")  # in the same chat
+    if scope == "always":
+        agent.provider.plan(tools(call("run_shell", {"command": f"curl -s http://127.0.0.2:{place.port}/x"})), text("done"))
+        assert "reached" in agent.server.client.turn("d", "there").one("tool_result")["tool_output"]
+    else:
+        place.hits = 0
+        reach(agent, place, chat="d")
+
+
+def test_a_person_may_think_longer_than_the_command_may_run(make_agent):
+    agent, place = make_agent(ASKS), Place("reached")
+    agent.provider.plan(tools(call("run_shell", {"command": f"curl -s http://127.0.0.2:{place.port}/", "timeout_s": 1})), text("done"))
+    stream = agent.server.client.start("c", "go")
+    asked = stream.until("approval_required")
+    began = time.monotonic()
+    while time.monotonic() < began + 2.5:  # longer than the command's own time
+        assert agent.server.client.get("/approvals").json["approvals"], "the question waits"
+    agent.server.client.approve("c", stream.interaction, asked["approval_id"], approved=True).expect(200)
+    assert "reached" in next(each for each in stream.finish() if each.name == "tool_result")["tool_output"]
+
+
+def test_a_question_ends_with_its_command(make_agent):
+    agent, place = make_agent(ASKS), Place("reached")
+    agent.provider.plan(tools(call("run_shell", {"command": f"curl -s http://127.0.0.2:{place.port}/ & until grep -q x go; do :; done; kill %1"})), text("done"))
+    stream = agent.server.client.start("c", "go")
+    asked = stream.until("approval_required")
+    (agent.server.home.workspace / "go").write_text("x")
+    events = stream.finish()
+    assert next(each for each in events if each.name == "rejected")["approval_id"] == asked["approval_id"]
+    assert not agent.server.client.get("/approvals").json["approvals"] and place.hits == 0
+    agent.server.client.approve("c", stream.interaction, asked["approval_id"], approved=True).error(400, "already_processed")
+
+
+def test_what_would_be_refused_anyway_is_not_asked_about(make_agent):
+    agent = make_agent(ASKS | {"deny": ["bad.example"]})
+    port = agent.server.port
+    output = agent.shell(f"curl -sS --noproxy none http://bad.example/ http://127.0.0.1:{port}/health http://0.0.0.0:1/ 2>&1")
+    assert "tools.network.deny names it" in output and "a server of Reprise is there" in output and "no address of one host" in output
+    assert not [line for line in agent.server.client.get("/audit").json["entries"] if line["tool_name"] == "network"]
+
+
+def test_a_name_is_not_looked_up_before_the_answer(make_agent):
+    agent = make_agent(ASKS)
+    agent.provider.plan(tools(call("run_shell", {"command": "curl -sS http://secret-7731.invalid/"})), text("done"))
+    stream = agent.server.client.start("c", "go")
+    asked = stream.until("approval_required")
+    assert json.loads(asked["tool_input"])["host"] == "secret-7731.invalid"
+    agent.server.client.approve("c", stream.interaction, asked["approval_id"], approved=False).expect(200)
+    assert "the user refused it" in next(each for each in stream.finish() if each.name == "tool_result")["tool_output"]
+
+
+def test_commands_beside_each_other_ask_and_a_replay_shows_the_same(make_agent):
+    agent, places = make_agent(ASKS), [Place("one"), Place("two")]
+    agent.provider.plan(tools(*(call("run_shell", {"command": f"curl -s http://127.0.0.2:{each.port}/"}, f"call_{each.port}") for each in places)), text("done"))
+    stream = agent.server.client.start("c", "go")
+    for _ in places:
+        asked = stream.until("approval_required")
+        agent.server.client.approve("c", stream.interaction, asked["approval_id"], approved=True, scope="chat").expect(200)
+    stream.finish()
+    replayed = agent.server.client.post(f"/chats/c/interactions/{stream.interaction}/replay", {"mode": "recorded"})
+    assert replayed.expect(200, "replay_report").json["match"], replayed.json
+
+
+def test_a_server_that_dies_with_a_question_leaves_no_answer_behind(make_agent, make_server):
+    agent, place = make_agent(ASKS), Place("reached")
+    agent.provider.plan(tools(call("run_shell", {"command": f"curl -s http://127.0.0.2:{place.port}/"})), text("done"))
+    stream = agent.server.client.start("c", "go")
+    stream.until("approval_required")
+    agent.server.kill()
+    again = make_server(agent.provider, home=agent.server.home, config={"approval_mode": "approve_all", "tools": {"network": ASKS}})
+    assert not again.client.get("/approvals").json["approvals"]
+    ended = again.client.get(f"/chats/c/interactions/{stream.interaction}").json
+    assert ended["status"] in ("FAILED", "COMPLETED") and place.hits == 0

@@ -1,5 +1,4 @@
 // Files of chats whose objects are in a bucket: their places, the order of writes, and sweeps.
-#include <algorithm>
 #include <set>
 
 #include "base/atomic_write.h"

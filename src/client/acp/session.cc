@@ -554,10 +554,11 @@ void Session::AskPermission(const PendingApproval& question) {
                                          : std::nullopt;
     body ? GiveAnswer(*open, *body) : PutToPage(*open);
   };
+  Json call = updates_.DescribeCall(asked.call_id);
+  if (asked.tool_name == kNetworkTool) call["title"] = CallLabel(asked.tool_name, asked.tool_input);
   const int request = client_.Ask(
       "session/request_permission",
-      {{"sessionId", chat_}, {"toolCall", updates_.DescribeCall(asked.call_id)}, {"options", PermissionOptions(asked)}},
-      answered);
+      {{"sessionId", chat_}, {"toolCall", std::move(call)}, {"options", PermissionOptions(asked)}}, answered);
   open_.push_back({.asked = question, .request = request});
 }
 

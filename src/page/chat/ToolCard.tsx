@@ -44,7 +44,7 @@ export const ToolCard = memo(function ToolCard({ block, id, open }: { block: Too
         {taken >= 0 && <span className="number" data-testid="tool-time">{duration(running ? Math.max(1000, taken) : taken)}</span>}
         <Icon name={shown ? "down" : "forward"} size={14} />
       </button>
-      {waits && block.approval && <ApprovalCard approval={block.approval} tool={block.name} />}
+      {waits && block.approval && <ApprovalCard approval={block.approval} tool={block.approval.tool_name} />}
       {asks && block.question && <InputCard input={block.question} />}
       {shown && <ToolBody block={block} kind={kind} values={values} open={open} />}
       <GivenFiles chat={block.chat} files={block.files} label={t.filesMade} className="made" />

@@ -12,6 +12,7 @@ export type FilesChoice = { files?: "restore"; force?: boolean; allow_imported?:
 
 export interface Approval {
   approval_id: string;
+  tool_name: string; // the call's, or "network": whether the running command may reach a host
   tool_input: string;
   tool_input_escaped?: string;
   reason: string;

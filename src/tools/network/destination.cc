@@ -148,7 +148,7 @@ bool LeadsToClosed(const Destination& destination, const std::vector<HostPort>& 
 
 Result<std::vector<Destination>> Resolve(const HostPort& target, const std::stop_token& stop) {
   if (IsAddress(target.host)) return std::vector{AddressOf(target.host, target.port)};
-  if (target.host == "localhost" || target.host.ends_with(".localhost")) {
+  if (IsLocalName(target.host)) {
     return std::vector{AddressOf("127.0.0.1", target.port), AddressOf("::1", target.port)};
   }
   // A process of its own, because a resolver in this one cannot be stopped.

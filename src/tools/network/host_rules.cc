@@ -76,6 +76,8 @@ std::optional<std::string> CanonicalHost(std::string_view text) {
   return name;
 }
 
+bool IsLocalName(std::string_view canonical) { return canonical == "localhost" || canonical.ends_with(".localhost"); }
+
 bool IsAddress(std::string_view canonical) {
   return canonical.find(':') != canonical.npos || AddressIn(std::string(canonical)).has_value();
 }

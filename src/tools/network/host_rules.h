@@ -17,6 +17,8 @@ namespace reprise {
 std::optional<std::string> CanonicalHost(std::string_view text);
 // Whether a canonical host is an address.
 bool IsAddress(std::string_view canonical);
+// "localhost" and what is below it: this machine, whatever a resolver says.
+bool IsLocalName(std::string_view canonical);
 
 struct HostPort {
   std::string host;  // canonical

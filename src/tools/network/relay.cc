@@ -20,7 +20,7 @@ namespace reprise {
 
 namespace {
 
-constexpr std::size_t kMaxConnections = 128, kMaxRefused = 20, kMaxHosts = 1000;
+constexpr std::size_t kMaxConnections = 128, kMaxRefused = 20, kMaxHosts = 1000, kMaxAsked = 20;
 constexpr std::uint16_t kFirstUnprivileged = 1024;
 constexpr int kPipeBytes = 1024 * 1024;
 constexpr int kMaxHandshakeMs = 30'000;
@@ -131,7 +131,8 @@ NetworkRelay::NetworkRelay(std::shared_ptr<const Options> options)
 
 NetworkRelay::~NetworkRelay() { static_cast<void>(Finish()); }
 
-void NetworkRelay::Begin(const std::stop_token& stop) {
+void NetworkRelay::Begin(const std::stop_token& stop, Ask ask) {
+  ask_ = std::move(ask);
   outer_stop_.emplace(stop, [this] { stop_.request_stop(); });
   inner_.Reset();
   thread_ = std::jthread([this] { Serve(); });
@@ -261,10 +262,11 @@ Result<UniqueFd> NetworkRelay::Reach(const HostPort& target) {
     Refuse(target, why);
     return Fail(ErrorCode::kForbidden, target.str() + " cannot be reached from this command: " + why);
   };
-  const HostRules::Answer rule = options_->rules.For(target);
+  HostRules::Answer rule = options_->rules.For(target);
   if (rule.verdict == HostRules::Verdict::kDenied) return refuse("tools.network.deny names it");
   if (rule.verdict == HostRules::Verdict::kUnknown) {
-    return refuse("tools.network.allow does not name it; the user can add \"" + target.str() + "\"");
+    if (const std::string why = AskAbout(target); !why.empty()) return refuse(why);
+    rule.names_host = rule.names_port = true;  // the person has seen both
   }
   const auto addresses = TRY(Resolve(target, stop_.get_token()));
   Error last = MakeError(ErrorCode::kUnavailable, "it has no address");
@@ -279,6 +281,44 @@ Result<UniqueFd> NetworkRelay::Reach(const HostPort& target) {
     last = server.error();
   }
   return Fail(std::move(last));
+}
+
+std::string NetworkRelay::AskAbout(const HostPort& target) {
+  const std::string place = target.str();
+  if (!ask_) return "tools.network.allow does not name it; the user can add \"" + place + "\"";
+  const MutexLock asking(asking_);
+  if (const auto known = answers_.find(place); known != answers_.end()) return known->second;
+  if (answers_.size() >= kMaxAsked) return "too many hosts have been asked about";
+  // A name is not resolved before somebody has agreed to it, because the question to its name server tells it things.
+  if (IsAddress(target.host) || IsLocalName(target.host)) {
+    const auto addresses = Resolve(target, stop_.get_token());
+    if (!addresses) return addresses.error().message;
+    for (const Destination& address : *addresses) {
+      const HostRules::Answer agreed{HostRules::Verdict::kAllowed, /*names_host=*/true, /*names_port=*/true};
+      const std::string why = WhyClosed(address, agreed, options_->closed, stop_.get_token());
+      if (!why.empty()) return why;
+    }
+  }
+  const auto began = std::chrono::steady_clock::now();
+  {
+    const MutexLock lock(mutex_);
+    asked_at_ = began;
+  }
+  std::string why = ask_(place, stop_.get_token());
+  {
+    const MutexLock lock(mutex_);
+    asked_at_.reset();
+    waited_ += std::chrono::steady_clock::now() - began;
+  }
+  if (!stop_.stop_requested()) answers_[place] = why;
+  return why;
+}
+
+std::chrono::milliseconds NetworkRelay::waited() const {
+  const MutexLock lock(mutex_);
+  auto waited = waited_;
+  if (asked_at_) waited += std::chrono::steady_clock::now() - *asked_at_;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(waited);
 }
 
 // A server may speak first, so its bytes pass meanwhile. False if the connection ends here.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <list>
 #include <map>
@@ -42,8 +43,12 @@ class NetworkRelay {
   // The Unix socket for OpenListeners in the sandbox, and the ports to open there.
   int inner_socket() const { return inner_.get(); }
   const std::vector<std::uint16_t>& ports() const { return ports_; }
+  // ToolContext::may_reach, for hosts that no rule names; empty: they are refused. Called by one thread at a time.
+  using Ask = std::function<std::string(const std::string& place, const std::stop_token& over)>;
   // Call it once, when the command has the socket. All ends when `stop` is requested.
-  void Begin(const std::stop_token& stop);
+  void Begin(const std::stop_token& stop, Ask ask);
+  // How long the command has waited for people's answers so far.
+  std::chrono::milliseconds waited() const;
 
   struct Report {
     std::vector<NetworkUse> uses{};      // by host and port
@@ -69,6 +74,8 @@ class NetworkRelay {
   bool ReadUntil(int client, std::string& bytes, const std::function<bool(std::string_view)>& done) const;
   // A connection to the target, or why there is none.
   Result<UniqueFd> Reach(const HostPort& target);
+  // Asks once for each host and port. Returns why it must not be reached; empty: a person allows it.
+  std::string AskAbout(const HostPort& target);
   // Passes bytes on in both directions until one side has ended. `bytes`: those of the client that were read already.
   void Tunnel(int client, const UniqueFd& server, const HostPort& target, std::string bytes, bool is_checked);
   bool PassFirstBytes(int client, int server, const HostPort& target, std::string& bytes, NetworkUse& use);
@@ -81,7 +88,12 @@ class NetworkRelay {
   StopEvent stopped_;
   std::vector<std::uint16_t> ports_;
   UniqueFd inner_, outer_;
-  Mutex mutex_;
+  Ask ask_;
+  Mutex asking_;
+  std::map<std::string, std::string> answers_ GUARDED_BY(asking_);  // of AskAbout, by place
+  mutable Mutex mutex_;
+  std::chrono::steady_clock::duration waited_ GUARDED_BY(mutex_){};
+  std::optional<std::chrono::steady_clock::time_point> asked_at_ GUARDED_BY(mutex_);  // the open question
   std::map<std::string, NetworkUse> uses_ GUARDED_BY(mutex_);
   std::set<std::string> refused_ GUARDED_BY(mutex_);
   std::list<Connection> connections_;  // of the serving thread, and of Finish after it

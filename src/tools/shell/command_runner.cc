@@ -64,6 +64,8 @@ std::string OutputCapture::Finish() {
 
 namespace {
 
+using std::chrono::milliseconds;
+
 // How long killed processes may take to vanish (one may hang in the kernel, on a dead network disk, say).
 constexpr std::chrono::seconds kMaxDying{5};
 // How long the supervisor may take to end.
@@ -78,6 +80,7 @@ class CommandRun final : private StopEvent, private ChildLoop {
         ChildLoop(std::move(process), fd(), {.terminated = limits.grace, .killed = kMaxEnding, .forced = kMaxDying}),
         input_(input),
         on_bytes_(limits.on_bytes),
+        waited_(limits.waited),
         capture_(limits.max_output_bytes, std::move(on_output)) {
     EndAfter(limits.timeout);
   }
@@ -103,6 +106,8 @@ class CommandRun final : private StopEvent, private ChildLoop {
   }
   void OnDeadline() override {
     if (ending() != Ending::kNot) return ChildLoop::OnDeadline();
+    const milliseconds waited = waited_ ? waited_() : milliseconds(0);
+    if (waited > granted_) return EndAfter(waited - std::exchange(granted_, waited));
     end_ = CommandResult::End::kTimedOut;
     End(Ending::kTerminated);
   }
@@ -118,6 +123,8 @@ class CommandRun final : private StopEvent, private ChildLoop {
 
   std::string_view input_;  // the rest to write
   const std::function<void(std::string_view)> on_bytes_;
+  const std::function<milliseconds()> waited_;
+  milliseconds granted_{};  // the part of the time waited that has been added
   OutputCapture capture_;
   std::optional<CommandResult::End> end_;  // set if we ended it
 };
@@ -138,8 +145,6 @@ Result<CommandResult> RunCommandOn(std::string_view input, const Command& comman
 }
 
 namespace {
-
-using std::chrono::milliseconds;
 
 std::string Inherited(const char* name, std::string otherwise) {
   return ProcessEnvironment()(name).value_or(std::move(otherwise));
@@ -287,9 +292,12 @@ struct CommandRunner::Prepared {
   std::shared_ptr<const UniqueFd> program;  // this one, which opens the relay's listeners
   std::shared_ptr<NetworkRelay> relay{};    // null: the command has no network
 
-  Result<CommandResult> Run(CommandLimits limits, const std::stop_token& stop,
+  Result<CommandResult> Run(CommandLimits limits, const std::stop_token& stop, const NetworkRelay::Ask& ask = {},
                             const std::function<void(std::string_view)>& on_output = {}) const {
-    if (relay) limits.on_start = [&] { relay->Begin(stop); };
+    if (relay) {
+      limits.on_start = [&] { relay->Begin(stop, ask); };
+      limits.waited = [this] { return relay->waited(); };
+    }
     return RunCommand(command, limits, stop, on_output);
   }
   // Ends the network, and returns the hosts that it refused.
@@ -352,7 +360,8 @@ ToolOutcome CommandRunner::Run(const Job& job, const ToolContext& context) const
   CommandLimits limits{.timeout = std::min<milliseconds>({job.timeout, options_.max_timeout, context.timeout})};
   const auto keeper = context.keep_output ? context.keep_output() : nullptr;
   if (keeper) limits.on_bytes = [&keeper](std::string_view bytes) { keeper->Add(bytes); };
-  const auto result = prepared->Run(limits, context.stop, context.on_output);
+  const NetworkRelay::Ask ask = options_.network.ask ? context.may_reach : nullptr;
+  const auto result = prepared->Run(limits, context.stop, ask, context.on_output);
   const std::vector<std::string> refused = prepared->EndNetwork(context.note_network);
   if (!result) return ToolFailure(result.error().message);
   ToolOutcome outcome = Outcome(*result, limits.timeout, prepared->sandbox, prepared->AppearedNow(), refused);

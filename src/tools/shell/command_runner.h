@@ -48,6 +48,8 @@ struct CommandLimits {
   std::size_t max_output_bytes = 64 * 1024;
   std::function<void(std::string_view)> on_bytes = {};  // gets all output, in any pieces
   std::function<void()> on_start = {};                  // called when the command has its descriptors
+  // How long the command has waited for people so far, which does not count as its time. Any thread. Empty: not at all.
+  std::function<std::chrono::milliseconds()> waited = {};
 };
 
 struct CommandResult {
