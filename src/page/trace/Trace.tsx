@@ -132,7 +132,7 @@ function barsOf(turn: Turn): Bar[] {
     const round = rounds.get(event.round_index);
     if (!round && ENDS.includes(event.type)) rounds.set(event.round_index, { label: t.round(event.round_index + 1), from, to: timeOf(event), kind: "round", at: after });
     else if (round && ANSWERS.includes(event.type)) round.to = timeOf(event);
-    if (event.type === "TOOL_CALL") calls.set(event.call_id, at);
+    if (event.type === "TOOL_CALL") calls.set(event.id, at);
     if (event.type === "TOOL_RESULT") from = timeOf(event), after = at;
     if (event.type === "APPROVAL_REQUIRED") waits.set(event.approval_id, { label: t.waitOf(titleOf(event.tool_name)), from: timeOf(event), to: timeOf(event), kind: "wait", at });
     if (event.type === "INPUT_REQUIRED") waits.set(event.request_id, { label: t.waitOf(t.question), from: timeOf(event), to: timeOf(event), kind: "wait", at });
