@@ -770,7 +770,7 @@ std::string CallRunner::MayReach(const Execution& execution, const std::string& 
   return {};
 }
 
-// Asks and shows the answer. nullopt: there is none, since the command or the run has ended.
+// Asks and shows the answer, which is `expired` if the command has ended before. nullopt: the run has ended.
 std::optional<ApprovalAnswer> CallRunner::AskAboutHost(const OpenCall& open, const std::string& place,
                                                        const std::stop_token& over) const {
   event::ApprovalRequired request;

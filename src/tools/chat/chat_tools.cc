@@ -117,10 +117,6 @@ class UpdatePlanTool final : public BuiltinTool {
   }
 };
 
-}  // namespace
-
-namespace {
-
 class PresentPlanTool final : public BuiltinTool {
  public:
   PresentPlanTool()

@@ -14,16 +14,16 @@ namespace reprise {
 
 namespace {
 
-std::string List(const std::vector<std::string>& paths) {
+std::string List(const std::vector<std::string>& words) {
   std::string list;
-  for (const std::string& path : paths) list.append(list.empty() ? "" : ", ").append(QuotedPath(path));
+  for (const std::string& word : words) list.append(list.empty() ? "" : ", ").append(word);
   return list;
 }
 
-// Resolves links, because another folder behind the same link needs a new agreement.
+// For people. Resolves links, because another folder behind the same link needs a new agreement.
 std::vector<std::string> AllResolved(const std::vector<std::string>& paths) {
   std::vector<std::string> resolved;
-  for (const std::string& path : paths) resolved.push_back(Resolved(path).string());
+  for (const std::string& path : paths) resolved.push_back(QuotedPath(Resolved(path).string()));
   return resolved;
 }
 
@@ -42,16 +42,11 @@ ToolTraits Sandboxed(ToolTraits traits, const CommandRunner& runner, const std::
   const std::string writable = List(AllResolved(runner.options().writable_paths));
   const std::string readable = List(AllResolved(runner.options().readable_paths));
   const NetworkRules& network = runner.options().network;
-  const auto hosts = [](const std::vector<std::string>& rules) {
-    std::string list;
-    for (const std::string& rule : rules) list.append(list.empty() ? "" : ", ").append(rule);
-    return list;
-  };
   std::vector<std::string> reachable = network.allow;
   reachable.insert(reachable.end(), network.unasked.begin(), network.unasked.end());
   std::string reason =
-      what + " in a sandbox: " + (reachable.empty() ? "no network" : "the network only to " + hosts(reachable)) +
-      (reachable.empty() || network.deny.empty() ? "" : " but not " + hosts(network.deny)) + ", only the workspace";
+      what + " in a sandbox: " + (reachable.empty() ? "no network" : "the network only to " + List(reachable)) +
+      (reachable.empty() || network.deny.empty() ? "" : " but not " + List(network.deny)) + ", only the workspace";
   reason += writable.empty() ? " can be written" : " and " + writable + " can be written";
   if (!readable.empty()) reason += ", " + readable + " can be read as well";
   SetReason(traits, runner, std::move(reason));
