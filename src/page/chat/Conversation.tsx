@@ -16,25 +16,25 @@ import { Composer } from "./Composer";
 import { ChatRow, onCopy, rowsOfChat } from "./rows";
 import { FolderGone } from "./Folder";
 import { Meter } from "./Meter";
-import { NewInstructions } from "./NewInstructions";
 import { TurnFoot, TurnHead } from "./TurnEnds";
 import { BlockRow, isOfText } from "./TurnView";
 import { Welcome } from "./Welcome";
 
 const FindBar = lazy(() => import("./FindBar").then((part) => ({ default: part.FindBar })));
+const NewInstructions = lazy(() => import("./NewInstructions").then((part) => ({ default: part.NewInstructions })));
 
 const NO_TEXTS: Unsent[] = [];
 const NO_CHAT: Pick<OpenChat, "id" | "heights" | "values"> = { id: "", heights: new Map(), values: new Map() };
 
 export function Conversation() {
   const chat = useOpen()?.id ?? "";
-  const { box } = cache.use("box");
+  const { box, instructions } = cache.use("box", "instructions");
   const running = useSelect(() => [lastTurn()].find((last) => last && isRunning(last)));
   return (
     <div className="conversation">
       <Turns key={`turns-${chat}`} busy={running !== undefined} />
       <AgendaPanel />
-      <NewInstructions />
+      {instructions.some((each) => each.state === "new" || each.state === "changed") && <Suspense fallback={null}><NewInstructions /></Suspense>}
       <FolderGone />
       <AnswerAll />
       <AskedFilesBox />
