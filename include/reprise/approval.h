@@ -68,6 +68,7 @@ struct ApprovalAnswer {
   std::optional<std::chrono::seconds> lifetime{};  // of the grant; zero: no end. nullopt: kPatternLifetime, or none
   std::optional<Timestamp> expires_at{};           // the resulting end; set only by the engine
   std::optional<ApprovalMode> mode{};              // with which a plan is approved; nullopt: kAsk
+  bool outside_sandbox = false;                    // lets this one call run outside its tool's sandbox; kOnce only
   bool expired = false;                            // not answered in time; set only by the engine
   bool superseded = false;                         // the request shown is outdated; likewise
   std::string answered_by{};                       // the user; empty: the only one, or none

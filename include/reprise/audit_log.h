@@ -34,7 +34,8 @@ struct AuditEntry {
   std::string approval_id{};  // empty: none
   // kStarted, kRefused: the deciding grants (by id) and rules ("rule 1" is the first).
   std::vector<std::string> decided_by{};
-  std::string answered_by{};  // kApproved, kRejected: the user; empty: the only one, or none
+  std::string answered_by{};     // kApproved, kRejected: the user; empty: the only one, or none
+  bool outside_sandbox = false;  // kApproved, kStarted: a person lets this one call run outside the sandbox
   // kEnded only.
   bool is_error = false;
   std::optional<std::int64_t> duration_ms{};

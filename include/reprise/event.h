@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,6 +41,8 @@ struct CallPattern {
 // The tool_name of a question about a host that a command wants to reach while it runs. Its call_id is the command's,
 // and its tool_input {"host", "port", "command"}. No tool has this name.
 inline constexpr std::string_view kNetworkTool = "network";
+// The decision with which a person lets one call run outside its tool's sandbox (ApprovalRequired::allowed_decisions).
+inline constexpr std::string_view kApproveOutside = "approve_outside_sandbox";
 
 // The payloads of events, one struct per type. Field names are the wire's. `kType` is the wire type (member "type"),
 // `kName` the SSE event name; both are part of the wire and of the file format.
@@ -117,6 +120,9 @@ struct ApprovalRequired {
   std::vector<std::string> modes{};     // of a plan: those with which it may be approved
   Timestamp created_at{};
   std::optional<Timestamp> expires_at;
+  bool allows(std::string_view decision) const {
+    return std::find(allowed_decisions.begin(), allowed_decisions.end(), decision) != allowed_decisions.end();
+  }
   bool operator==(const ApprovalRequired&) const = default;
 };
 struct Approved {
@@ -128,6 +134,7 @@ struct Approved {
   std::string pattern{};                           // the offered pattern that is granted; empty: none
   std::optional<Timestamp> grant_expires_at = {};  // end of the grant; nullopt: no end, or no grant
   std::string mode{};                              // of a plan: the chat's mode from then on
+  bool outside_sandbox = false;                    // this one call runs outside its tool's sandbox
   bool operator==(const Approved&) const = default;
 };
 struct Rejected {

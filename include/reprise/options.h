@@ -41,6 +41,7 @@ struct ToolPolicy {
   // Paths that commands may use beside the system and the workspace: absolute, need not exist.
   std::vector<std::string> sandbox_read{};
   std::vector<std::string> sandbox_write{};
+  std::optional<bool> allow_unsandboxed{};  // see Options::may_leave_sandbox
   // Hosts for commands, with an optional port; those of `unasked` also in ApprovalMode::kAuto without a question.
   std::vector<std::string> network_allow{}, network_unasked{}, network_deny{};
   bool network_ask = false;  // about other hosts, when a command wants to reach them
@@ -226,6 +227,8 @@ struct Options {
     const bool is_usual = !auth.has_people() && store.type == StoreOptions::Type::kFiles;
     return workspace_mode == WorkspaceMode::kUsual ? is_usual : workspace_mode != WorkspaceMode::kNone;
   }
+  // Whether the person who answers for a command may let it run outside the sandbox, once.
+  bool may_leave_sandbox() const { return tools.allow_unsandboxed.value_or(!auth.has_people()); }
 };
 
 }  // namespace reprise

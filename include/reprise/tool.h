@@ -134,14 +134,22 @@ struct NetworkUse {
   std::uint64_t sent = 0, received = 0;  // bytes
 };
 
+// Whether a call may run outside its tool's sandbox, if a person says so about this very call.
+enum class OutsideSandbox {
+  kNo,       // there is no sandbox, or the configuration keeps every call in it
+  kOffered,  // a person who is asked about the call may choose it
+  kAsked,    // the call itself asks for it: no mode, grant or rule lets it run
+};
+
 // The resources of one execution.
 struct ToolContext {
   std::stop_token stop;  // must end the tool and its processes within 50 ms
   std::chrono::milliseconds timeout{60'000};
   // Live output for tool_output_delta; may be empty. Any bytes; called from the tool's thread.
   std::function<void(std::string_view)> on_output;
-  bool approved = false;       // a person agreed to this very call, or to all equal ones
-  bool knows_secrets = false;  // that person knew, or set, where it leads (ReasonToAsk)
+  bool approved = false;         // a person agreed to this very call, or to all equal ones
+  bool knows_secrets = false;    // that person knew, or set, where it leads (ReasonToAsk)
+  bool outside_sandbox = false;  // that person lets this one call run outside the tool's sandbox
   // Asks the run's client, and blocks until there is an answer or `over` is requested (the answer is then dropped).
   // Called from the tool's thread. Empty: questions are declined, because no client can answer.
   std::function<ToolAnswer(const ToolQuestion& question, const std::stop_token& over)> ask;
@@ -211,6 +219,8 @@ class Tool {
   // Why a call with these arguments (valid for the schema) needs approval even if the tool does not: for example it
   // reaches private data. nullopt: no such reason. Quick; shown with the request.
   virtual std::optional<std::string> ReasonToAsk(std::string_view /*arguments*/) const { return std::nullopt; }
+  // Whether a call with these arguments (valid for the schema) may leave the tool's sandbox. Quick.
+  virtual OutsideSandbox OutsideOf(std::string_view /*arguments*/) const { return OutsideSandbox::kNo; }
   // The failure of a call with these arguments (valid for the schema) that no approval could prevent at present: then
   // no person is asked. nullopt: it may succeed, or only the person's answer decides. Uses `stop` and `editor` of the
   // context. Has no effect; quick, except with a connected editor.

@@ -447,7 +447,8 @@ void CallRunner::ShowAnswer(const OpenCall& asked) const {
   }
   Emit(event::Approved{asked.approval_id, call.id, std::move(digest), std::string(ToString(answer.scope)),
                        answer.arguments, answer.feedback, answer.answered_by, answer.pattern.value_or(""),
-                       answer.expires_at, answer.mode ? std::string(ToString(*answer.mode)) : std::string()});
+                       answer.expires_at, answer.mode ? std::string(ToString(*answer.mode)) : std::string(),
+                       answer.outside_sandbox});
 }
 
 Async<ToolOutcome> CallRunner::RunAnswered(AskedCall& asked) {
@@ -585,6 +586,7 @@ ToolContext CallRunner::ContextOf(const Execution& execution, const Span& span) 
                       .on_output = LiveOutputOf(call),
                       .approved = execution.permission.agreed,
                       .knows_secrets = execution.permission.knows_secrets,
+                      .outside_sandbox = execution.permission.outside_sandbox,
                       .ask = {}};
   context.ask = [this, &call, &span](const ToolQuestion& question, const std::stop_token& over) {
     const Span wait = span.Child("await_input");

@@ -140,6 +140,7 @@ Result<std::unique_ptr<ToolCatalog>> MakeToolCatalog(const Options& options, Tra
   tools.readable_folders = std::move(readable_folders);
   tools.shell.readable_paths = options.tools.sandbox_read;
   tools.shell.writable_paths = options.tools.sandbox_write;
+  tools.shell.allow_unsandboxed = options.may_leave_sandbox();
   tools.shell.limits = options.tools.limits;
   tools.shell.network = {.allow = options.tools.network_allow,
                          .unasked = options.tools.network_unasked,

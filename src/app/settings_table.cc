@@ -224,6 +224,7 @@ constexpr Setting kSettings[] = {
     {"tools.sandbox_paths.read",
      OF(tools.sandbox_read),
      {.wrong = WrongSandboxPath, .expands_home = true, .told = kFirst}},
+    {"tools.allow_unsandboxed", OF(tools.allow_unsandboxed), {.told = kFirst}},
     {"tools.network.allow", OF(tools.network_allow), {.wrong = WrongHostRule, .told = kFirst}},
     {"tools.network.unasked", OF(tools.network_unasked), {.wrong = WrongHostRule, .told = kFirst}},
     {"tools.network.ask", OF(tools.network_ask), {.told = kFirst}},

@@ -23,6 +23,7 @@ AuditEntry Started(const ToolCall& call, const std::string& arguments, const Dec
   AuditEntry line = LineOf(AuditEntry::Event::kStarted, call, arguments, approval_id);
   line.reason = permission.why;
   line.decided_by = permission.decided_by;
+  line.outside_sandbox = permission.outside_sandbox;
   return line;
 }
 
@@ -51,6 +52,7 @@ AuditEntry Answered(const ToolCall& call, const std::string& approval_id, const 
   if (answer.approved) line.reason = ToString(answer.scope);
   if (answer.expired) line.reason = NameOf(Reason::kExpired);
   line.answered_by = answer.answered_by;
+  line.outside_sandbox = answer.approved && answer.outside_sandbox;
   return line;
 }
 

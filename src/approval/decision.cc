@@ -55,13 +55,16 @@ Decision::Ask AskAbout(const ToolCall& call, const Tool& tool, const std::option
   request.terms_digest = TermsDigest(traits, sensitive);
   request.reason = traits.approval_reason + (sensitive ? ": " + *sensitive : "") + (hold ? HoldReason(*hold) : "");
   request.risk = RiskName(sensitive ? Risk::kHigh : traits.risk);
-  request.allowed_decisions = {"approve"};
-  const bool can_be_granted = !hold && !traits.asks_each_time && !traits.ends_planning;
+  const OutsideSandbox outside = tool.OutsideOf(call.arguments);
+  const bool leaves = outside == OutsideSandbox::kAsked;
+  if (!leaves) request.allowed_decisions = {"approve"};
+  const bool can_be_granted = !hold && !traits.asks_each_time && !traits.ends_planning && !leaves;
   for (const ApprovalMode mode : kModesAfterPlan) {
     if (traits.ends_planning) request.modes.emplace_back(ToString(mode));
   }
   if (can_be_granted) request.allowed_decisions.emplace_back("approve_for_chat");
   if (can_be_granted && !traits.needs_consent) request.allowed_decisions.emplace_back("approve_always");
+  if (outside != OutsideSandbox::kNo) request.allowed_decisions.emplace_back(kApproveOutside);
   request.allowed_decisions.insert(request.allowed_decisions.end(), {"edit", "reject"});
   if (can_be_granted && !sensitive && !traits.needs_consent && traits.terms)
     request.patterns = tool.PatternsOf(call.arguments);
@@ -85,7 +88,7 @@ std::optional<Decision::Run> AllowedBefore(const ToolCall& call, const Tool& too
     for (const Grant& each : grants) {
       if (equal || !BearsOn(each, key, now) || MeansAnother(each, tool)) continue;
       if (each.pattern.empty()) {
-        equal = Decision::Run{why, /*agreed=*/true, sensitive.has_value(), {GrantId(each)}};
+        equal = Decision::Run{why, /*agreed=*/true, sensitive.has_value(), false, {GrantId(each)}};
       } else {
         patterns.push_back(each.pattern);
         granted_by.emplace_back(why, GrantId(each));
@@ -125,12 +128,16 @@ Decision DecideAnswered(const ReviewedCall& reviewed, const AgentState& state, c
   const auto sensitive = tool == nullptr ? std::nullopt : tool->ReasonToAsk(call.arguments);
   if (!answer.superseded) {
     if (tool == nullptr) return {Decision::Refuse{"unknown_tool", UnknownTool(call.name, *offered.tools)}};
-    const auto hold = FindHold(policy.rules, *tool, answer.arguments ? *answer.arguments : call.arguments);
+    const std::string& arguments = answer.arguments ? *answer.arguments : call.arguments;
+    const auto hold = FindHold(policy.rules, *tool, arguments);
     if (hold && hold->action == RuleAction::kDeny) return {Denied(*hold)};
     // A person who rewrote the arguments knows what they do.
     const bool knows_secrets = sensitive || answer.arguments;
-    if (TermsDigest(tool->traits(), sensitive) == shown.terms_digest) {
-      return {Decision::Run{"approval", /*agreed=*/true, knows_secrets}};
+    const OutsideSandbox outside = tool->OutsideOf(arguments);
+    const bool may_be_there =
+        answer.outside_sandbox ? outside != OutsideSandbox::kNo : outside != OutsideSandbox::kAsked;
+    if (may_be_there && TermsDigest(tool->traits(), sensitive) == shown.terms_digest) {
+      return {Decision::Run{"approval", /*agreed=*/true, knows_secrets, answer.outside_sandbox}};
     }
   }
   if (auto unfit = CheckCall(call, offered, state, policy)) {
@@ -196,7 +203,8 @@ Decision Decide(const ReviewedCall& reviewed, const AgentState& state, const App
     return asks_by_default && !(mode == ApprovalMode::kAuto && can_undo());
   };
   bool asks = std::any_of(modes.begin(), modes.end(), asks_in);
-  if (hold || traits.asks_each_time) {  // in every mode and despite grants
+  const bool leaves = offered.tool->OutsideOf(call.arguments) == OutsideSandbox::kAsked;
+  if (hold || traits.asks_each_time || leaves) {  // in every mode and despite grants
     asks = true;
   } else if (traits.needs_consent) {  // no grant covers it
     asks = std::any_of(modes.begin(), modes.end(), [](auto mode) { return mode != ApprovalMode::kApproveAll; });
@@ -242,8 +250,7 @@ Grant GrantOf(const event::ApprovalRequired& request, const ApprovalAnswer& answ
 }
 
 Result<StandingGrant> StandingGrantFor(const event::ApprovalRequired& request, const ApprovalAnswer& answer) {
-  const auto& allowed = request.allowed_decisions;
-  if (std::find(allowed.begin(), allowed.end(), "approve_always") == allowed.end()) {
+  if (!request.allows("approve_always")) {
     return Fail(Reason::kInvalidMember, "\"scope\" cannot be \"always\": nobody has approved this tool as it is now");
   }
   const std::string& arguments = answer.arguments ? *answer.arguments : request.tool_input;

@@ -54,6 +54,7 @@ struct Run {
   std::string_view why;                   // AuditEntry::reason of kStarted
   bool agreed = false;                    // a person agreed to this call, or to all equal ones
   bool knows_secrets = false;             // and knew of its Tool::ReasonToAsk
+  bool outside_sandbox = false;           // and lets this one call run outside the tool's sandbox
   std::vector<std::string> decided_by{};  // as AuditEntry::decided_by
 };
 struct Ask {

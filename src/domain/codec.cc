@@ -47,6 +47,7 @@ Json ToJson(const std::string& question_id, const GivenAnswer& answer) {
   if (!approval.answered_by.empty()) json["answered_by"] = approval.answered_by;
   if (approval.pattern) json["pattern"] = *approval.pattern;
   if (approval.mode) json["mode"] = ToString(*approval.mode);
+  if (approval.outside_sandbox) json["outside_sandbox"] = true;
   if (approval.expires_at) json["expires_at"] = FormatTimestamp(*approval.expires_at);
   return json;
 }
@@ -68,6 +69,7 @@ Result<std::pair<std::string, GivenAnswer>> AnswerFromJson(const Json& json) {
       answer.mode = ParseApprovalMode(json.at("mode").get<std::string>());
       if (!answer.mode) return Malformed();
     }
+    answer.outside_sandbox = json.value("outside_sandbox", false);
     if (json.contains("expires_at")) {
       const auto expires_at = ParseTimestamp(json.at("expires_at").get<std::string>());
       if (!expires_at) return Malformed();

@@ -174,6 +174,7 @@ void Members(auto& m, Is<event::Approved> auto& e) {
   m("approval_id", e.approval_id)("call_id", e.call_id)("arguments_digest", e.arguments_digest)("scope", e.scope);
   m.IfSet("tool_input", e.tool_input).IfSet("feedback", e.feedback).IfSet("answered_by", e.answered_by);
   m.IfSet("pattern", e.pattern).IfSet("grant_expires_at", e.grant_expires_at).IfSet("mode", e.mode);
+  m.IfSet("outside_sandbox", e.outside_sandbox);
 }
 void Members(auto& m, Is<event::Rejected> auto& e) {
   m("approval_id", e.approval_id)("call_id", e.call_id);

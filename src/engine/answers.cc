@@ -78,6 +78,12 @@ Result<void> Answers::CheckApproval(const ChatId& chat, const event::ApprovalReq
   if (answer.mode && (!answer.approved || request.modes.empty())) {
     return Fail(InvalidAnswer("\"mode\" is only for the approval of a plan"));
   }
+  if (answer.outside_sandbox && !(answer.approved && request.allows(kApproveOutside))) {
+    return Fail(InvalidAnswer("\"outside_sandbox\" is only for the approval of a call that may leave its sandbox"));
+  }
+  if (answer.outside_sandbox && answer.scope != ApprovalScope::kOnce) {
+    return Fail(InvalidAnswer("\"scope\" must be \"once\": \"outside_sandbox\" is for one call"));
+  }
   if (!answer.approved) return {};
   if (answer.mode &&
       std::find(request.modes.begin(), request.modes.end(), ToString(*answer.mode)) == request.modes.end()) {
@@ -99,6 +105,11 @@ Result<void> Answers::CheckApproval(const ChatId& chat, const event::ApprovalReq
   }
   if (tool != nullptr) {
     const std::string& arguments = answer.arguments ? *answer.arguments : request.tool_input;
+    if (!answer.outside_sandbox && tool->OutsideOf(arguments) == OutsideSandbox::kAsked) {
+      return Fail(
+          InvalidAnswer("this call asks to run outside the sandbox, which needs \"outside_sandbox\": true; "
+                        "other arguments keep it inside"));
+    }
     const auto hold = FindHold(services_.OptionsOf(*workspace).rules, *tool, arguments);
     if (hold && hold->action == RuleAction::kDeny) {
       return Fail(Reason::kDeniedByRule, RuleName(hold->rule) +
@@ -110,10 +121,8 @@ Result<void> Answers::CheckApproval(const ChatId& chat, const event::ApprovalReq
 }
 
 Result<void> Answers::CheckGrant(const event::ApprovalRequired& request, const ApprovalAnswer& answer) {
-  const auto& allowed = request.allowed_decisions;
-  if (answer.scope != ApprovalScope::kOnce &&
-      std::find(allowed.begin(), allowed.end(), "approve_for_chat") == allowed.end()) {
-    return Fail(InvalidAnswer("\"scope\" must be \"once\": the configuration wants each such call asked about"));
+  if (answer.scope != ApprovalScope::kOnce && !request.allows("approve_for_chat")) {
+    return Fail(InvalidAnswer("\"scope\" must be \"once\": each such call is asked about"));
   }
   if (!answer.pattern) return {};
   if (answer.scope == ApprovalScope::kOnce) {

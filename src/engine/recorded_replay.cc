@@ -39,6 +39,7 @@ class RecordedTool final : public Tool {
     traits_.concurrency = Concurrency::kNever;
   }
   const ToolTraits& traits() const override { return traits_; }
+  OutsideSandbox OutsideOf(std::string_view) const override { return OutsideSandbox::kOffered; }  // the record decides
   void AwaitOffer(const std::stop_token& stop) override;
   std::optional<std::string> FailureOf(std::string_view arguments, const ToolContext& context) const override;
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override;
@@ -482,6 +483,7 @@ Async<Result<ApprovalGate::Answered>> Replay::AwaitAnswer(std::vector<std::strin
     if (!approved->pattern.empty()) answer.pattern = approved->pattern;
     answer.expires_at = approved->grant_expires_at;
     answer.mode = ParseApprovalMode(approved->mode);
+    answer.outside_sandbox = approved->outside_sandbox;
     co_return Answered{approved->approval_id, std::move(answer)};
   }
   const auto* rejected = next && !over_ ? std::get_if<event::Rejected>(&next->payload) : nullptr;

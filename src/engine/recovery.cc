@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "approval/decision.h"
+
 namespace reprise {
 namespace {
 
@@ -57,6 +59,8 @@ Messages::Iterator LastCalling(const Messages& messages) {
 }
 
 std::optional<ApprovalAnswer> AnswerOf(const event::Approved* approved, const event::Rejected* rejected) {
+  // A person's word to leave the sandbox ends with the process that took it.
+  if (approved != nullptr && approved->outside_sandbox) return kSuperseded;
   if (approved != nullptr) {
     return ApprovalAnswer{.approved = true,
                           .arguments = approved->tool_input,

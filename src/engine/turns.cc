@@ -631,7 +631,8 @@ Result<void> Turns::AskAgain(const std::shared_ptr<RunHold>& hold, InterruptedRu
   for (const auto& approval : questions.approvals) {
     const auto reopened = services_.approvals.Reopen({chat, id, approval});
     const auto* given = GivenTo<ApprovalAnswer>(interrupted, approval.approval_id);
-    const bool is_outdated = IsOutdated(approval, *tools) && (given == nullptr || given->approved);
+    const bool is_outdated = (given != nullptr && given->outside_sandbox) ||  // as in FindOpenQuestions
+                             (IsOutdated(approval, *tools) && (given == nullptr || given->approved));
     if (is_outdated || given != nullptr) {
       static_cast<void>(services_.approvals.Give(reopened, is_outdated ? kSuperseded : *given));
     }

@@ -243,6 +243,7 @@ std::string AuditLine(const AuditEntry& entry, std::uint64_t number, const std::
   if (!entry.approval_id.empty()) line["approval_id"] = entry.approval_id;
   if (!entry.decided_by.empty()) line["decided_by"] = entry.decided_by;
   if (!entry.answered_by.empty()) line["answered_by"] = entry.answered_by;
+  if (entry.outside_sandbox) line["outside_sandbox"] = true;
   if (entry.event == AuditEntry::Event::kEnded) line["is_error"] = entry.is_error;
   if (entry.duration_ms) line["duration_ms"] = *entry.duration_ms;
   if (entry.exit_status) line["exit_status"] = *entry.exit_status;

@@ -33,6 +33,7 @@ struct ShellOptions {
   // Added to a command's clean environment; the server's own environment is never passed on.
   std::vector<std::pair<std::string, std::string>> extra_environment;
   SandboxUse sandbox = SandboxUse::kWhenAvailable;
+  bool allow_unsandboxed = false;  // a person may let a single call run outside the sandbox
   // Absolute paths that commands see besides the system and the workspace; they need not exist.
   std::vector<std::string> readable_paths = {};
   std::vector<std::string> writable_paths = {};

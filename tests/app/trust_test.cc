@@ -27,6 +27,8 @@ const std::vector<std::pair<std::string, std::string>> kSettings = {
     {R"({"tools": {"sandbox_paths": {"write": ["/srv/a", "/srv/b c"]}}})",
      "tools.sandbox_paths.write: /srv/a '/srv/b c'"},
     {R"({"tools": {"sandbox_paths": {"read": ["/home/me"]}}})", "tools.sandbox_paths.read: /home/me"},
+    {R"({"tools": {"allow_unsandboxed": true}})", "tools.allow_unsandboxed: true"},
+    {R"({"tools": {"allow_unsandboxed": false}})", "tools.allow_unsandboxed: false"},
     {R"({"tools": {"network": {"allow": ["a.example", "*.b.example:443"]}}})",
      "tools.network.allow: a.example *.b.example:443"},
     {R"({"tools": {"network": {"ask": true}}})", "tools.network.ask: true"},

@@ -38,6 +38,9 @@ Interaction FullInteraction() {
   event::Approved plan{"approval_1", "call_1", "sha256:00", "once", std::nullopt};
   plan.mode = "auto";
   add(std::move(plan));
+  event::Approved outside{"approval_1", "call_1", "sha256:00", "once", std::nullopt};
+  outside.outside_sandbox = true;
+  add(std::move(outside));
   add(event::ToolCallStarted{"call_1", "run_shell", R"({"command":"ls -l"})"});
   add(event::ToolResult{"call_1", "run_shell", "out", true});
   add(event::Rejected{"approval_2", "call_2", "no"});

@@ -343,6 +343,8 @@ class Generator:
             if not value.get("declined"):
                 value.pop("declined", None)
                 value["response"] = value.get("response") or "blue"
+        if (path.endswith("/approve") or path.startswith("/approvals/")) and whole:
+            value.pop("outside_sandbox", None)  # is only for calls that offer it
         if path.endswith("/tasks"):
             for task in value.get("tasks", []):
                 task.pop("id", None)  # must differ

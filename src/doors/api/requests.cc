@@ -347,6 +347,7 @@ Result<ApprovalBody> ParseApprovalBody(std::string_view text, std::optional<std:
   body.answer.arguments_digest = reader.OptionalString("arguments_digest");
   body.answer.pattern = reader.OptionalString("pattern");
   body.answer.mode = ReadMode(reader, "mode", reader.OptionalString("mode"));
+  body.answer.outside_sandbox = reader.OptionalBool("outside_sandbox").value_or(false);
   if (body.answer.pattern && body.answer.pattern->empty())
     reader.Reject(Reason::kInvalidMember, "\"pattern\" is empty");
   if (const auto seconds = reader.OptionalNumber("expires_in_s", 0, static_cast<double>(kMaxGrantLifetime.count()))) {

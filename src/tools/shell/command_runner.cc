@@ -200,7 +200,14 @@ std::string InSeconds(milliseconds time) {
                                         : std::to_string(time.count()) + " ms";
 }
 
-ToolOutcome Outcome(const CommandResult& result, milliseconds timeout, const Sandbox::State& sandbox,
+// For the model and people; empty if a whole sandbox confines the command.
+std::string NoteOn(const Sandbox::State& sandbox, bool outside) {
+  if (outside) return "(outside the sandbox, as the user has allowed for this one call)";
+  if (!sandbox.available) return "(no sandbox on this machine: " + sandbox.missing + ")";
+  return sandbox.missing.empty() ? "" : "(the sandbox on this machine lacks " + sandbox.missing + ")";
+}
+
+ToolOutcome Outcome(const CommandResult& result, milliseconds timeout, const std::string& note,
                     const std::string& appeared, const std::vector<std::string>& refused) {
   const std::string ended =
       result.left_behind ? ", but not all that it had started could be ended" : ", with all it had started";
@@ -235,11 +242,7 @@ ToolOutcome Outcome(const CommandResult& result, milliseconds timeout, const San
              "the user, who should look at it)");
   }
   for (const std::string& each : refused) add_line("(the network refused " + each + ")");
-  if (!sandbox.available) {
-    add_line("(no sandbox on this machine: " + sandbox.missing + ")");
-  } else if (!sandbox.missing.empty()) {
-    add_line("(the sandbox on this machine lacks " + sandbox.missing + ")");
-  }
+  if (!note.empty()) add_line(note);
   ToolOutcome outcome{.output = std::move(text), .is_error = failed};
   if (result.end == CommandResult::End::kExited) outcome.exit_status = result.status;
   return outcome;
@@ -286,7 +289,7 @@ CommandRunner::CommandRunner(const Workspace& workspace, const std::vector<std::
 // What is needed to run a job, without a reference to the workspace.
 struct CommandRunner::Prepared {
   Command command;
-  Sandbox::State sandbox;
+  std::string note;                  // NoteOn
   std::vector<std::string> missing;  // of the hidden paths
   std::string workspace;
   std::shared_ptr<const UniqueFd> program;  // this one, which opens the relay's listeners
@@ -318,12 +321,14 @@ struct CommandRunner::Prepared {
   }
 };
 
-Result<CommandRunner::Prepared> CommandRunner::Prepare(const Job& job) const {
+Result<CommandRunner::Prepared> CommandRunner::Prepare(const Job& job, bool outside) const {
   // Report this plainly instead of with bubblewrap's message.
   if (const auto directory = workspace_.OpenDirectory("."); !directory) {
     return Fail(directory.error().code, "cannot run the command: " + directory.error().message);
   }
   constexpr std::uint64_t kMegabyte = 1024 * 1024;
+  const Sandbox::State sandbox = sandbox_.state();
+  const bool sandboxed = sandbox.available && !outside;
   Prepared prepared{.command = {.argv = job.argv,
                                 .environment = environment_,
                                 .directory = workspace_.directory(),
@@ -331,11 +336,10 @@ Result<CommandRunner::Prepared> CommandRunner::Prepare(const Job& job) const {
                                 .memory_bytes = options_.limits.memory_mb * kMegabyte,
                                 .file_bytes = options_.limits.file_size_mb * kMegabyte,
                                 .confined = true},
-                    .sandbox = sandbox_.state(),
+                    .note = NoteOn(sandbox, outside),
                     .missing = sandbox_.MissingHidden(),
                     .workspace = workspace_.directory(),
                     .program = std::make_shared<const UniqueFd>(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC))};
-  const bool sandboxed = prepared.sandbox.available;
   Command& command = prepared.command;
   if (sandboxed) {
     SandboxGifts gifts{.git_configuration = git_.Text()};
@@ -349,13 +353,14 @@ Result<CommandRunner::Prepared> CommandRunner::Prepare(const Job& job) const {
     command = sandbox_.Confined(std::move(command), gifts);
   }
   command.environment.insert(command.environment.end(), job.environment.begin(), job.environment.end());
-  // Never the user's own home, where programs would read tokens and leave files.
-  command.environment.push_back("HOME=" + (sandboxed ? sandbox_.home() : workspace_.directory()));
+  // Not the user's own home, where programs would read tokens and leave files, unless a person wants just that.
+  const std::string& home = workspace_.directory();
+  command.environment.push_back("HOME=" + (sandboxed ? sandbox_.home() : outside ? Inherited("HOME", home) : home));
   return prepared;
 }
 
 ToolOutcome CommandRunner::Run(const Job& job, const ToolContext& context) const {
-  const auto prepared = Prepare(job);
+  const auto prepared = Prepare(job, context.outside_sandbox);
   if (!prepared) return ToolFailure(prepared.error().message);
   CommandLimits limits{.timeout = std::min<milliseconds>({job.timeout, options_.max_timeout, context.timeout})};
   const auto keeper = context.keep_output ? context.keep_output() : nullptr;
@@ -364,7 +369,7 @@ ToolOutcome CommandRunner::Run(const Job& job, const ToolContext& context) const
   const auto result = prepared->Run(limits, context.stop, ask, context.on_output);
   const std::vector<std::string> refused = prepared->EndNetwork(context.note_network);
   if (!result) return ToolFailure(result.error().message);
-  ToolOutcome outcome = Outcome(*result, limits.timeout, prepared->sandbox, prepared->AppearedNow(), refused);
+  ToolOutcome outcome = Outcome(*result, limits.timeout, prepared->note, prepared->AppearedNow(), refused);
   const std::string kept = keeper ? keeper->Finish() : std::string();
   if (!kept.empty()) outcome.output += (outcome.output.ends_with('\n') ? "" : "\n") + kept;
   return outcome;
@@ -391,10 +396,9 @@ JobEnd EndOf(const Result<CommandResult>& result) {
 
 ToolOutcome CommandRunner::RunInBackground(const Job& job, std::string command, const ToolContext& context) const {
   if (context.jobs == nullptr) return ToolFailure("commands cannot run in the background here");
-  auto prepared = Prepare(job);
+  auto prepared = Prepare(job, context.outside_sandbox);
   if (!prepared) return ToolFailure(prepared.error().message);
-  const bool sandboxed = prepared->sandbox.available;
-  const std::string lacks = prepared->sandbox.missing;
+  const std::string confinement = prepared->note;
   auto main = [prepared = *std::move(prepared), timeout = job.timeout, note = context.note_network](
                   const std::stop_token& stop, const std::function<void(std::string_view)>& on_bytes) {
     const CommandLimits limits{.timeout = timeout, .max_output_bytes = 0, .on_bytes = on_bytes};
@@ -412,7 +416,7 @@ ToolOutcome CommandRunner::RunInBackground(const Job& job, std::string command, 
   if (!started) return ToolFailure("not started: " + started.error().message);
   ToolOutcome outcome{.output = "The background job " + started->id +
                                 " runs. read_job returns its output and state, stop_job ends it."};
-  if (!sandboxed) outcome.output += "\n(no sandbox on this machine: " + lacks + ")";
+  if (!confinement.empty()) outcome.output += "\n" + confinement;
   outcome.job = StartedJob{started->id, started->command};
   return outcome;
 }

@@ -69,7 +69,8 @@ Result<CommandResult> RunCommand(const Command& command, const CommandLimits& li
 Result<CommandResult> RunCommandOn(std::string_view input, const Command& command, const CommandLimits& limits,
                                    std::stop_token stop);
 
-// Runs the agent's programs in the workspace, in the sandbox if there is one, with a clean environment. Thread-safe.
+// Runs the agent's programs in the workspace, in the sandbox if there is one (or outside of it, if the context says
+// so), with a clean environment. Thread-safe.
 class CommandRunner {
  public:
   // Reads HOME, PATH and the like from the server's environment in the constructor. Hides `secret_paths` (SecretPaths)
@@ -100,7 +101,7 @@ class CommandRunner {
 
  private:
   struct Prepared;
-  Result<Prepared> Prepare(const Job& job) const;
+  Result<Prepared> Prepare(const Job& job, bool outside) const;
 
   const Workspace& workspace_;
   const ShellOptions options_;

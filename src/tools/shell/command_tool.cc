@@ -14,6 +14,16 @@ namespace reprise {
 
 namespace {
 
+constexpr const char* kOutsideArgument = "outside_sandbox";
+
+// The property of the arguments, behind others; empty if calls cannot leave the sandbox.
+std::string OutsideProperty(const ShellOptions& options) {
+  if (!options.allow_unsandboxed || options.sandbox == SandboxUse::kNever) return {};
+  return R"(,"outside_sandbox":{"type":"string","minLength":1,"maxLength":1000,"description":"Why this has to run )"
+         R"(outside the sandbox. The user is asked each time. Only after it has failed in the sandbox for want of a )"
+         R"(file or the network."})";
+}
+
 std::string List(const std::vector<std::string>& words) {
   std::string list;
   for (const std::string& word : words) list.append(list.empty() ? "" : ", ").append(word);
@@ -85,13 +95,30 @@ const ToolTraits& CommandTool::traits() const {
   return traits;
 }
 
+OutsideSandbox CommandTool::OutsideOf(std::string_view arguments) const {
+  if (!runner_->options().allow_unsandboxed || !runner_->sandbox().available()) return OutsideSandbox::kNo;
+  return Arguments(arguments).String(kOutsideArgument) ? OutsideSandbox::kAsked : OutsideSandbox::kOffered;
+}
+
+std::optional<std::string> CommandTool::ReasonToAsk(std::string_view arguments) const {
+  if (OutsideOf(arguments) != OutsideSandbox::kAsked) return std::nullopt;
+  return "this call asks to run OUTSIDE it, where it reaches all your files, the network and your secrets";
+}
+
+ToolOutcome CommandTool::Run(std::string_view arguments, const ToolContext& context) {
+  if (OutsideOf(arguments) == OutsideSandbox::kAsked && !context.outside_sandbox) {
+    return ToolFailure("not run: nobody has agreed to run this outside the sandbox");
+  }
+  return Execute(arguments, context);
+}
+
 namespace {
 
 // The program arrives on stdin as a nameless file, so it needs no quoting and appears in no process list and on no
 // disk. It moves to descriptor 3, so that the program does not read itself as its input.
 constexpr const char* kRunDescriptor3 = "exec 3<&0 </dev/null; exec \"$@\" /dev/fd/3";
 
-ToolSpec CodeSpec() {
+ToolSpec CodeSpec(const ShellOptions& options) {
   return {.name = "run_code",
           .description =
               "Runs a program in Python 3 or for /bin/sh in the workspace and returns what it prints (stdout "
@@ -99,15 +126,17 @@ ToolSpec CodeSpec() {
               "workspace and /tmp can be written. Nothing can be typed into it.",
           .parameters = R"({"type":"object","additionalProperties":false,"required":["language","code"],
 "properties":{"language":{"type":"string","enum":["python","shell"]},
-"code":{"type":"string","minLength":1,"maxLength":200000,"description":"The whole program."}}})"};
+"code":{"type":"string","minLength":1,"maxLength":200000,"description":"The whole program."})" +
+                        OutsideProperty(options) + "}}"};
 }
 
 class CodeTool final : public CommandTool {
  public:
-  explicit CodeTool(std::shared_ptr<const CommandRunner> runner)
-      : CommandTool(CodeSpec(), "runs a program", std::move(runner)) {}
+  explicit CodeTool(const std::shared_ptr<const CommandRunner>& runner)
+      : CommandTool(CodeSpec(runner->options()), "runs a program", runner) {}
 
-  ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
+ private:
+  ToolOutcome Execute(std::string_view arguments, const ToolContext& context) override {
     const Arguments given(arguments);
     const bool python = given.String("language") == "python";
     // Some interpreters silently run only the part before it.
@@ -151,7 +180,8 @@ std::string Schema(const ShellOptions& options) {
          std::to_string(options.default_timeout.count()) +
          R"(; in the background: none."},)"
          R"("background":{"type":"boolean","description":"Returns at once with the id of a background job, which goes )"
-         R"(on after this turn: for servers and watchers. read_job and stop_job take the id."}}})";
+         R"(on after this turn: for servers and watchers. read_job and stop_job take the id."})" +
+         OutsideProperty(options) + "}}";
 }
 
 ToolSpec ShellSpec(const ShellOptions& options) {
@@ -194,7 +224,8 @@ class ShellTool final : public CommandTool {
     return CommandTouches(pattern, CommandOf(arguments));
   }
 
-  ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
+ private:
+  ToolOutcome Execute(std::string_view arguments, const ToolContext& context) override {
     const Arguments given(arguments);
     const std::string command = CommandOf(arguments);
     // The system would run only the part before it, which is not the approved command.
@@ -210,7 +241,6 @@ class ShellTool final : public CommandTool {
     return runner().Run({.argv = {"/bin/sh", "-c", command}, .timeout = timeout}, context);
   }
 
- private:
   static std::string CommandOf(std::string_view arguments) {
     return Arguments(arguments).String("command").value_or("");
   }

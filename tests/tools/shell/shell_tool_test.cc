@@ -57,6 +57,37 @@ TEST_CASE_METHOD(ShellFixture, "run_shell: returns what the command prints, in o
   CHECK(Has(Shell("true").output, "(no output)"));
 }
 
+TEST_CASE_METHOD(ToolFixture, "run_shell: leaves the sandbox as the context says, never as the call says",
+                 "[tools][shell]") {
+  WriteOutside("seen.txt", "seen\n");
+  const std::string command = "cat " + outside() + "/seen.txt";
+  const std::string plain = Args({{"command", command}});
+  const std::string asks = Args({{"command", command}, {"outside_sandbox", "it is hidden"}});
+  CHECK(Has(Run("run_shell", asks).output, "outside_sandbox"));  // no such argument unless it is allowed
+  CHECK(registry->Find("run_shell")->OutsideOf(plain) == OutsideSandbox::kNo);
+  auto options = Options();
+  options.shell.allow_unsandboxed = true;
+  Rebuild(std::move(options));
+  const Tool& shell = *registry->Find("run_shell");
+  if (Has(shell.traits().approval_reason, "WITHOUT")) {
+    CHECK(shell.OutsideOf(asks) == OutsideSandbox::kNo);
+    return;
+  }
+  CHECK(shell.OutsideOf(plain) == OutsideSandbox::kOffered);
+  CHECK(shell.OutsideOf(asks) == OutsideSandbox::kAsked);
+  CHECK_FALSE(shell.ReasonToAsk(plain));
+  CHECK(shell.ReasonToAsk(asks));
+  CHECK_FALSE(Has(Run("run_shell", plain).output, "seen\n"));
+  CHECK(Has(Run("run_shell", asks).output, "nobody has agreed"));
+  ToolContext there;
+  there.outside_sandbox = true;
+  for (const std::string& arguments : {plain, asks}) {
+    const ToolOutcome outcome = Run("run_shell", arguments, there);
+    CHECK(Has(outcome.output, "seen\n"));
+    CHECK(Has(outcome.output, "outside the sandbox"));
+  }
+}
+
 TEST_CASE_METHOD(ShellFixture, "run_shell: a failure has a message", "[tools][shell]") {
   const auto failed = Shell("echo x; exit 3");
   CHECK(failed.is_error);
