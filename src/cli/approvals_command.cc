@@ -38,7 +38,10 @@ void PrintApproval(const Json& asked) {
                      VisibleText(WithoutGaps(TextMember(asked, "tool_input")), "    ") + "\n";
   if (const std::string reason = TextMember(asked, "reason"); !reason.empty())
     text += "  " + VisibleLine(reason) + "\n";
-  Print(text + "  answer: reprise approvals " + id + " yes|no\n");
+  const Json& allowed = MemberOf(asked, "allowed_decisions");
+  const bool may_leave = std::find(allowed.begin(), allowed.end(), kApproveOutside) != allowed.end();
+  if (may_leave) text += "  outside: the call reaches all your files, the network and your secrets\n";
+  Print(text + "  answer: reprise approvals " + id + " yes|no" + (may_leave ? "|outside" : "") + "\n");
 }
 
 void PrintInput(const Json& asked) {
@@ -82,7 +85,8 @@ int AnswerApproval(ServerClient& server, const CommandLine& line, const Json& wa
   for (const Json& asked : WaitingOf(waiting, "approvals")) {
     if (TextMember(asked, "approval_id") == id) shown = asked;
   }
-  Json body = {{"approved", line.answer == "yes"}};
+  Json body = {{"approved", line.answer != "no"}};
+  if (line.answer == "outside") body["outside_sandbox"] = true;
   if (!line.feedback.empty()) body["feedback"] = line.feedback;
   if (!line.scope.empty()) body["scope"] = line.scope;
   if (const std::string digest = TextMember(shown, "arguments_digest"); !digest.empty())
@@ -94,7 +98,9 @@ int AnswerApproval(ServerClient& server, const CommandLine& line, const Json& wa
   }
   if (!answered) return Complain(NotAnswering(answered.error(), server));
   if (line.json) return Print(DumpJson(*answered) + "\n"), kExitOk;
-  std::string text = line.answer == "yes" ? "approved" : "rejected";
+  std::string text = line.answer == "no"    ? "rejected"
+                     : line.answer == "yes" ? "approved"
+                                            : "approved outside the sandbox";
   if (shown.is_object()) text += ": " + VisibleLine(TextMember(shown, "tool_name")) + " in " + WhereOf(shown);
   Print(text + "\n");
   return kExitOk;
@@ -105,12 +111,14 @@ int AnswerApproval(ServerClient& server, const CommandLine& line, const Json& wa
 int RunApprovals(const CommandLine& line, const Environment& environment) {
   const bool answers = !line.answer.empty();
   if (!line.argument.empty() && !answers) {
-    return Misused("yes or no is missing: reprise approvals " + line.argument + " yes|no");
+    return Misused("yes, no or outside is missing: reprise approvals " + line.argument + " yes|no");
   }
   if (!answers && !(line.feedback.empty() && line.scope.empty())) {
     return Misused("--feedback and --scope go with an answer: reprise approvals APPROVAL yes|no");
   }
-  if (line.answer == "no" && !line.scope.empty()) return Misused("--scope goes with yes: a no is for this call");
+  if (answers && line.answer != "yes" && !line.scope.empty()) {
+    return Misused("--scope goes with yes: " + line.answer + " is for this call");
+  }
   if (ToValidUtf8(line.feedback) != line.feedback) return Misused("--feedback is not UTF-8");
   const auto options = LoadOptions(line.flags, environment);
   if (!options) return ComplainOfUse(options.error());

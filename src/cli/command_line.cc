@@ -245,7 +245,8 @@ class Grammar {
 
     CLI::App* approvals = Add("approvals", "List what waits for a person in every chat, or answer an approval");
     approvals->add_option("APPROVAL", out_.argument, "the id of the approval to answer");
-    approvals->add_option("ANSWER", out_.answer, "yes or no")->check(CLI::IsMember({"yes", "no"}));
+    approvals->add_option("ANSWER", out_.answer, "yes, no, or outside: yes, and this one call runs outside the sandbox")
+        ->check(CLI::IsMember({"yes", "no", "outside"}));
     approvals->add_option("--feedback", out_.feedback, "for the model to read")->type_name("TEXT");
     approvals->add_option("--scope", out_.scope, "for equal calls too: once (default), chat, or always")
         ->type_name("SCOPE")

@@ -370,11 +370,13 @@ bool PipeConversation::Approve(const event::ApprovalRequired& asked) {
   bool whole = false;
   for (;;) {
     const ApprovalText shown = DescribeApproval(asked, whole);
-    Ask(shown.text);
+    const ApprovalChoices offered{.cut = shown.cut,
+                                  .may_be_put_off = may_skip_,
+                                  .inside = asked.allows("approve"),
+                                  .outside = asked.allows(kApproveOutside)};
+    Ask(shown.text + (offered.outside ? std::string(kOutsideMeans) + "\n" : ""));
     std::string line;
-    switch (Answer(std::string("allow? [y]es, [n]o, [a]lways in this chat, [e]dit the arguments") +
-                       (shown.cut ? ", [s]how all" : "") + (may_skip_ ? ", [l]ater" : "") + ": ",
-                   line)) {
+    switch (Answer("allow? " + ApprovalLegend(offered) + ": ", line)) {
       case Answered::kWithdrawn:
       case Answered::kCancelled:
         return true;
@@ -400,7 +402,9 @@ bool PipeConversation::Approve(const event::ApprovalRequired& asked) {
       line = "y";
     }
     if (line == "s" || line == "show") whole = true;
-    if (line != "y" && line != "yes" && line != "a" && line != "always") continue;
+    const bool leaves = offered.outside && (line == "o" || line == "outside");
+    if (!leaves && line != "y" && line != "yes" && line != "a" && line != "always") continue;
+    if (leaves) body["outside_sandbox"] = true;
     body["approved"] = true;
     return Give(body);
   }

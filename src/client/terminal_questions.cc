@@ -22,7 +22,8 @@ constexpr std::size_t kTextLines = 40;  // the same
 constexpr std::chrono::milliseconds kQuiet{500};
 constexpr const char* kHowToAnswer =
     "y, n, a or e, or a number that is listed, while the line is empty; n stops the run and waits for your words. "
-    "A line answers too: words behind y or n are for the model, as in: n use another name";
+    "o, if it is listed, lets this one call run outside the sandbox. A line answers too: words behind y or n are for "
+    "the model, as in: n use another name";
 
 bool ChangesFile(const std::string& tool) {
   return tool == "write_file" || tool == "edit_file" || tool == "apply_patch";
@@ -90,7 +91,7 @@ bool TerminalClient::Ask(const OpenQuestion& question) {
 bool TerminalClient::AllowedByMode(const OpenQuestion& question) {
   const bool asks_all = allows_ == Allows::kNothing || allows_ == Allows::kAuto || allows_ == Allows::kPlan;
   if (question.from_list || asks_all || !question.call().modes.empty()) return false;  // no mode approves a plan
-  if (question.call().tool_name == kNetworkTool) return false;
+  if (question.call().tool_name == kNetworkTool || !question.call().allows("approve")) return false;
   if (allows_ == Allows::kAll) return true;
   // Still asks about risky files (where secrets are kept, say) and changes that cannot be shown.
   if (!ChangesFile(question.call().tool_name) || question.call().risk != "medium") return false;
@@ -301,7 +302,8 @@ std::vector<std::string> TerminalClient::Painted(Style::Role role, const std::st
 // Allows all of them. If an answer fails, its question stays in `shown` and open.
 void TerminalClient::AllowAll(std::vector<OpenQuestion>& shown) {
   std::erase_if(shown, [&](const OpenQuestion& each) {
-    if (!Give(each, AnswerTo(each.call(), /*approved=*/true))) return false;
+    // What asks to leave the sandbox is answered by itself.
+    if (!each.call().allows("approve") || !Give(each, AnswerTo(each.call(), /*approved=*/true))) return false;
     std::erase_if(Open(), [&](const PendingQuestion& open) { return QuestionId(open) == each.id(); });
     return true;
   });
@@ -349,6 +351,9 @@ TerminalInput::Question TerminalClient::ShowApprovals(const std::vector<OpenQues
     Append(lines, Painted(Style::kDim, "Approve with the mode for the work (y: ask; n, WORDS: what to change):"));
     Append(lines, Wrap(list, screen_.columns(), "", "   "));
   }
+  offered.inside = shown.front().call().allows("approve") || shown.front().is_edited;
+  offered.outside = shown.front().call().allows(kApproveOutside);
+  if (offered.outside) Append(lines, Painted(Style::kWarning, kOutsideMeans));
   const std::string legend = ApprovalLegend(offered);
   std::string prompt = "allow? " + legend + ": ";
   // Leaves room for an answer of one letter.
@@ -357,7 +362,8 @@ TerminalInput::Question TerminalClient::ShowApprovals(const std::vector<OpenQues
     prompt = "allow? ";
   }
   ShowQuestion(std::move(lines));
-  std::string letters = "ynae?";
+  std::string letters = offered.inside ? "ynae?" : "ne?";
+  if (offered.outside) letters += "o";
   if (offered.cut) letters += "s";
   if (offered.together > 1) letters += "YN";
   if (offered.may_be_put_off) letters += "l";
@@ -401,12 +407,13 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
     Json body = AnswerTo(call, answer.kind != TypedAnswer::Kind::kNo);
     if (!answer.words.empty()) body["feedback"] = answer.words;
     if (asked.is_edited && body["approved"] == Json(true)) body["arguments"] = call.tool_input;
+    if (answer.kind == TypedAnswer::Kind::kAlways) body["scope"] = "chat";
+    if (answer.kind == TypedAnswer::Kind::kOutside) body["outside_sandbox"] = true;
     switch (answer.kind) {
       case TypedAnswer::Kind::kYes:
       case TypedAnswer::Kind::kNo:
-        break;
       case TypedAnswer::Kind::kAlways:
-        body["scope"] = "chat";
+      case TypedAnswer::Kind::kOutside:
         break;
       case TypedAnswer::Kind::kEverywhere:
         how.in_every_chat = !how.in_every_chat;

@@ -146,6 +146,8 @@ export const t = {
   blanks: (n: number) => `⋯ ${n.toLocaleString()} blanks ⋯`,
   changeArguments: "Edit the arguments",
   hiddenCharacters: "It contains characters that cannot be seen. They are spelled out:",
+  outside: "outside the sandbox",
+  outsideMeans: "Outside the sandbox this one call reaches all your files, the network and your secrets.",
   approved: (words: string, scope: string) => (scope === "once" ? "Approved" : `Approved ${words}`),
   elsewhere: (how: string) => `${how} elsewhere`,
   notAnswered: "No longer waiting",

@@ -260,7 +260,9 @@ std::vector<std::string> PatternLines(const event::ApprovalRequired& asked) {
 }
 
 std::string ApprovalLegend(const ApprovalChoices& offered) {
-  std::string legend = "[y]es, [n]o, [a]lways in this chat, [e]dit the arguments";
+  std::string legend =
+      offered.inside ? "[y]es, [n]o, [a]lways in this chat, [e]dit the arguments" : "[n]o, [e]dit the arguments";
+  if (offered.outside) legend += ", [o]utside the sandbox";
   if (offered.patterns > 0) {
     legend += ", [1" + (offered.patterns == 1 ? std::string() : "-" + std::to_string(offered.patterns)) + "] more";
   }
@@ -273,10 +275,11 @@ std::string ApprovalLegend(const ApprovalChoices& offered) {
 TypedAnswer ParseApprovalAnswer(std::string_view line) {
   using Kind = TypedAnswer::Kind;
   constexpr std::pair<std::string_view, Kind> kAnswers[] = {
-      {"y", Kind::kYes},      {"yes", Kind::kYes},       {"n", Kind::kNo},      {"no", Kind::kNo},
-      {"a", Kind::kAlways},   {"e", Kind::kEdit},        {"edit", Kind::kEdit}, {"s", Kind::kShow},
-      {"show", Kind::kShow},  {"always", Kind::kAlways}, {"l", Kind::kLater},   {"later", Kind::kLater},
-      {"Y", Kind::kYesToAll}, {"N", Kind::kNoToAll},     {"?", Kind::kExplain}, {"A", Kind::kEverywhere},
+      {"y", Kind::kYes},      {"yes", Kind::kYes},         {"n", Kind::kNo},      {"no", Kind::kNo},
+      {"a", Kind::kAlways},   {"e", Kind::kEdit},          {"edit", Kind::kEdit}, {"s", Kind::kShow},
+      {"show", Kind::kShow},  {"always", Kind::kAlways},   {"l", Kind::kLater},   {"later", Kind::kLater},
+      {"Y", Kind::kYesToAll}, {"N", Kind::kNoToAll},       {"?", Kind::kExplain}, {"A", Kind::kEverywhere},
+      {"o", Kind::kOutside},  {"outside", Kind::kOutside},
   };
   for (const auto& [word, kind] : kAnswers) {
     if (line == word) return {.kind = kind, .words = {}};

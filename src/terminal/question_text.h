@@ -23,12 +23,18 @@ struct ApprovalText {
 // First the tool and its main argument, then the other arguments, the risk and the reason.
 ApprovalText DescribeApproval(const event::ApprovalRequired& asked, bool whole);
 
+// What the answer "outside" means, for people.
+inline constexpr const char* kOutsideMeans =
+    "Outside the sandbox (o), for this one call, it reaches all your files, the network and your secrets.";
+
 // The possible answers to an approval, beside yes and no.
 struct ApprovalChoices {
   std::size_t together = 1;  // calls that ask together
   bool cut = false;          // the arguments were cut
   bool may_be_put_off = false;
   std::size_t patterns = 0;  // patterns of calls that may be allowed
+  bool inside = true;        // the call may be allowed as any other
+  bool outside = false;      // the call may be allowed to run outside the sandbox
 };
 // "[y]es, [n]o, ...": the letters of the answers.
 std::string ApprovalLegend(const ApprovalChoices& offered);
@@ -46,6 +52,7 @@ struct TypedAnswer {
     kYesToAll,
     kNoToAll,
     kPattern,
+    kOutside,     // yes, outside the sandbox
     kEverywhere,  // the number that follows is for every chat
     kUnclear
   };

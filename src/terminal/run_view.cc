@@ -342,6 +342,7 @@ void RunView::Heard(const AgentEvent& event) {
                    doing_ = "running " + Label(e.call_id);
                    allowed_.insert(e.call_id);
                    if (e.tool_input) Fact(Style::kAdded, "✓ allowed, with other arguments");
+                   if (e.outside_sandbox) Fact(Style::kWarning, "✓ allowed outside the sandbox");
                  },
                  [&](const event::Rejected& e) { ShowRejected(e); },
                  [&](const event::InputReceived& e) {

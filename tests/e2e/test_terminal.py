@@ -163,7 +163,7 @@ def test_arguments_that_the_server_refuses_are_asked_for_again(chat, server, pro
 def test_hidden_characters_of_an_approval_are_spelled_out(chat, server, provider):
     command = "echo a\u200bb \U000e0041 \u00ad \u2060 \u3164"
     provider.plan(tools(call("run_shell", {"command": command}, "r1")), text("done"))
-    chat.say("do it").until("risk: ").until("command: echo a<U+200B>b <U+E0041> <U+00AD> <U+2060> <U+3164>\n").until("[e]dit the arguments: ").answer("n").until("(cancelled)").ready()
+    chat.say("do it").until("risk: ").until("command: echo a<U+200B>b <U+E0041> <U+00AD> <U+2060> <U+3164>\n").until("[e]dit the arguments").answer("n").until("(cancelled)").ready()
 
 
 def test_all_that_waits_can_be_answered_from_any_chat(open_chat, server, provider):

@@ -131,11 +131,14 @@ namespace {
 constexpr const char* kDecline = "decline";
 constexpr const char* kAnswer = "answer";
 constexpr const char* kOther = "other";
+constexpr const char* kOutsideOption = "allow_outside";
 const std::string kModeOption = "mode:";
 
-bool Allows(const event::ApprovalRequired& asked, const char* decision) {
-  const auto& allowed = asked.allowed_decisions;
-  return std::find(allowed.begin(), allowed.end(), decision) != allowed.end();
+// The arguments without what asks to leave the sandbox.
+std::string WithoutOutside(const std::string& arguments) {
+  Json inside = ParseJson(arguments).value_or(Json::object());
+  inside.erase("outside_sandbox");
+  return DumpJson(inside);
 }
 
 Json Option(const std::string& id, const std::string& name, const char* kind) {
@@ -184,26 +187,33 @@ std::optional<Json> FormSchema(const std::string& text) {
 
 Json PermissionOptions(const event::ApprovalRequired& asked) {
   Json options = Json::array();
-  if (asked.modes.empty()) options.push_back(Option("allow_once", "Allow once", "allow_once"));
+  // First, because editors that allow everything by themselves choose the first.
+  const char* const how = asked.allows("approve") ? "Allow once" : "Allow once, in the sandbox";
+  if (asked.modes.empty()) options.push_back(Option("allow_once", how, "allow_once"));
   for (const std::string& mode : asked.modes) {
     options.push_back(Option(kModeOption + mode, "Approve; then the mode is " + VisibleLine(mode), "allow_once"));
   }
-  if (Allows(asked, "approve_for_chat")) {
+  if (asked.allows("approve_for_chat")) {
     options.push_back(Option("allow_chat", "Allow this very call in this chat from now on", "allow_always"));
   }
-  if (Allows(asked, "approve_always")) {
+  if (asked.allows("approve_always")) {
     options.push_back(Option("allow_always", "Allow this very call in every chat from now on", "allow_always"));
   }
   for (std::size_t i = 0; i < asked.patterns.size(); ++i) {
     const auto& [pattern, means] = asked.patterns[i];
     const std::string what = VisibleLine(means.empty() ? pattern : means);
     const std::string number = std::to_string(i);
-    if (Allows(asked, "approve_for_chat")) {
+    if (asked.allows("approve_for_chat")) {
       options.push_back(Option("allow_chat:" + number, "Allow in this chat: " + what, "allow_always"));
     }
-    if (Allows(asked, "approve_always")) {
+    if (asked.allows("approve_always")) {
       options.push_back(Option("allow_always:" + number, "Allow in every chat: " + what, "allow_always"));
     }
+  }
+  if (asked.allows(kApproveOutside)) {
+    options.push_back(Option(
+        kOutsideOption, "Allow once OUTSIDE the sandbox: all your files, the network and your secrets are reachable",
+        "allow_once"));
   }
   options.push_back(Option("reject_once", "Reject", "reject_once"));
   return options;
@@ -218,6 +228,8 @@ std::optional<Json> ApprovalAnswer(const event::ApprovalRequired& asked, const s
   Json body = AnswerTo(asked, option_id != "reject_once");
   if (option_id.starts_with("allow_chat")) body["scope"] = "chat";
   if (option_id.starts_with("allow_always")) body["scope"] = "always";
+  if (option_id == kOutsideOption) body["outside_sandbox"] = true;
+  if (option_id == "allow_once" && !asked.allows("approve")) body["arguments"] = WithoutOutside(asked.tool_input);
   if (option_id.starts_with(kModeOption)) {
     body["mode"] = option_id.substr(kModeOption.size());
   } else if (const std::size_t colon = option_id.find(':'); colon != std::string::npos) {

@@ -114,7 +114,10 @@ struct TranscriptWriter : IgnoredEvents {
     return ExactEntry("asked", e.tool_name + " " + e.tool_input + "\n(" + e.reason + ", risk " + e.risk + ")");
   }
   std::string operator()(const event::Approved& e) const {
-    const std::string scope = e.scope == "chat" ? "for this chat" : e.scope == "always" ? "for always" : "once";
+    const std::string scope = e.outside_sandbox     ? "once, outside the sandbox"
+                              : e.scope == "chat"   ? "for this chat"
+                              : e.scope == "always" ? "for always"
+                                                    : "once";
     return ExactEntry("approved", e.tool_input ? scope + ", with other arguments: " + *e.tool_input : scope);
   }
   std::string operator()(const event::Rejected& e) const {
@@ -299,7 +302,8 @@ struct MarkdownWriter : IgnoredEvents {
     return "*Asked for approval of* " + Code(e.tool_name) + "\n";
   }
   std::string operator()(const event::Approved& e) const {
-    return e.tool_input ? "*Approved, with other arguments*\n\n" + Fenced(*e.tool_input) : "*Approved*\n";
+    const std::string how = e.outside_sandbox ? "*Approved, outside the sandbox" : "*Approved";
+    return e.tool_input ? how + ", with other arguments*\n\n" + Fenced(*e.tool_input) : how + "*\n";
   }
   std::string operator()(const event::Rejected& e) const {
     if (e.superseded) return "*Withdrawn: what was shown is not so any more*\n";

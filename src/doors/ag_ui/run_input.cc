@@ -235,6 +235,11 @@ Result<ApprovalAnswer> ApprovalOf(const ResumeEntry& entry) {
   answer.feedback = TRY(PayloadText(entry, "feedback"));
   answer.arguments_digest = TRY(PayloadText(entry, "argumentsDigest"));
   answer.scope = TRY(ScopeOf(entry));
+  if (const Json& outside = MemberOf(entry.payload, "outsideSandbox"); !outside.is_null()) {
+    if (!outside.is_boolean())
+      return Fail(WrongPayload(entry.interrupt_id, "has \"outsideSandbox\" that is no boolean"));
+    answer.outside_sandbox = outside.get<bool>();
+  }
   return answer;
 }
 

@@ -338,6 +338,11 @@ void RunTranslator::AskApproval(const event::ApprovalRequired& asked) {
                    {"feedback", {{"type", "string"}, {"description", "Words for the model"}}},
                    {"scope", {{"type", "string"}, {"enum", {"once", "chat", "always"}}}}}},
                  {"required", Json::array({"approved"})}};
+  if (asked.allows(kApproveOutside)) {
+    schema["properties"]["outsideSandbox"] = {
+        {"type", "boolean"},
+        {"description", "Lets this one call run outside the sandbox: all files, the network and secrets"}};
+  }
   Json ours = {
       {"risk", asked.risk}, {"argumentsDigest", asked.arguments_digest}, {"allowedDecisions", asked.allowed_decisions}};
   for (const CallPattern& pattern : asked.patterns) ours["patterns"].push_back(ToJson(pattern));

@@ -190,7 +190,9 @@ Json ApprovalForm(const event::ApprovalRequired& asked) {
   Json properties = {{"decision",
                       {{"type", "string"},
                        {"title", "Decision"},
-                       {"description", "approve_for_chat and approve_always are for this very call, from now on too"},
+                       {"description",
+                        "approve_for_chat and approve_always are for this very call, from now on too; "
+                        "approve_outside_sandbox lets this one call reach all your files, the network and secrets"},
                        {"enum", std::move(decisions)}}}};
   if (can_edit) {
     properties["arguments"] = {{"type", "string"},
@@ -231,14 +233,13 @@ Result<ApprovalAnswer> ApprovalIn(const event::ApprovalRequired& asked, const Js
   if (action == "decline" || action == "cancel") return answer;
   const Json& content = MemberOf(result, "content");
   const std::string decision = TextMember(content, "decision");
-  const auto& allowed = asked.allowed_decisions;
-  if (action != "accept" || std::find(allowed.begin(), allowed.end(), decision) == allowed.end() ||
-      decision == "edit") {
+  if (action != "accept" || !asked.allows(decision) || decision == "edit") {
     return Fail(Unusable("the answer needs a \"decision\", one of those that the form offers"));
   }
   answer.approved = decision != "reject";
   if (decision == "approve_for_chat") answer.scope = ApprovalScope::kChat;
   if (decision == "approve_always") answer.scope = ApprovalScope::kAlways;
+  answer.outside_sandbox = decision == kApproveOutside;
   if (const std::string feedback = TextMember(content, "feedback"); !IsBlank(feedback)) answer.feedback = feedback;
   if (std::string arguments = TextMember(content, "arguments"); answer.approved && !IsBlank(arguments)) {
     const auto parsed = ParseJson(arguments);

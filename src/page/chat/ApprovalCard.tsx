@@ -5,7 +5,7 @@ import { Icon } from "../parts/Icon";
 import { cache } from "../store/cache";
 import * as requests from "../store/requests";
 import { useSelect } from "../store/state";
-import type { Approval } from "../store/turn";
+import { type Approval, OUTSIDE } from "../store/turn";
 import { t } from "../texts";
 import { changeBy, changeOf, Previewed } from "./changes";
 import { ChangeCount, Diff } from "./Diff";
@@ -44,6 +44,9 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
   const parsed = argumentsOf(approval.tool_input);
   const change = previewed?.change;
   const texts = edited ? changeBy(tool, edited, change) : change && { before: change.before ?? "", after: change.after ?? "" };
+  const mayLeave = approval.allowed_decisions.includes(OUTSIDE);
+  // A call that asks to leave the sandbox stays inside only with other arguments.
+  const mayStay = approval.allowed_decisions.includes("approve") || edited !== null;
   const mayEdit = schema && parsed && approval.allowed_decisions.includes("edit");
 
   useEffect(() => {
@@ -51,8 +54,8 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
     void changeOf(approval.approval_id, tool).then(setPreviewed);
   }, [approval.approval_id, tool]);
 
-  const answer = async (approved: boolean): Promise<void> => {
-    if (busy) return;
+  const answer = async (approved: boolean, outside = false): Promise<void> => {
+    if (busy || (approved && !outside && !mayStay)) return;
     if (approved && edited && schema) {
       const found = problems(schema, edited);
       setWrong(found);
@@ -64,9 +67,10 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
     setBusy(true);
     const body: Record<string, unknown> = { approved };
     if (words) body.feedback = words;
-    if (approved && scope !== "once") Object.assign(body, { scope, expires_in_s: lifetime });
+    if (outside) body.outside_sandbox = true;
+    if (approved && !outside && scope !== "once") Object.assign(body, { scope, expires_in_s: lifetime });
     if (approved && approval.modes) body.mode = mode;
-    if (approved && offered) body.pattern = offered.pattern;
+    if (approved && !outside && offered) body.pattern = offered.pattern;
     if (approved && edited) body.arguments = edited;
     await requests.answer(approval.approval_id, body);
     setBusy(false);
@@ -140,8 +144,10 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
           {offered ? spelled(offered.means) : t.allowEqualMeans} {t.allowed(t.scopes[scope]!, t.lifetimes[lifetime]!)}
         </p>
       )}
+      {mayLeave && <p className="hint" id={`${id}-outside`} data-testid="outside-means">{t.outsideMeans}</p>}
       <div className="row">
-        <button type="button" className="primary" data-testid="approve" aria-describedby={scope === "once" ? undefined : `${id}-means`} disabled={busy} onClick={() => void answer(true)}><Icon name="check" size={16} />{edited ? t.approveChanged : t.approve}</button>
+        {mayStay && <button type="button" className="primary" data-testid="approve" aria-describedby={scope === "once" ? undefined : `${id}-means`} disabled={busy} onClick={() => void answer(true)}><Icon name="check" size={16} />{edited ? t.approveChanged : t.approve}</button>}
+        {mayLeave && <button type="button" data-testid="approve-outside" aria-describedby={`${id}-outside`} disabled={busy} onClick={() => void answer(true, true)}><Icon name="alert" size={16} />{t.approve} {t.outside}</button>}
         <button type="button" data-testid="deny" disabled={busy} onClick={() => void answer(false)}><Icon name="close" size={16} />{t.deny}</button>
         {mayEdit && !edited && <button type="button" className="quiet" data-testid="edit-arguments" onClick={() => setEdited({ ...defaultsOf(schema), ...parsed })}><Icon name="pencil" size={15} />{t.changeArguments}</button>}
         <span className="grow" />
@@ -176,7 +182,8 @@ export function AnswerAll() {
   if (mine.length < 2) return null;
   const answer = async (approved: boolean): Promise<void> => {
     setBusy(true);
-    for (const each of mine) await requests.answer(each.approval_id, { approved });
+    // What asks to leave the sandbox is allowed by itself.
+    for (const each of mine) if (!approved || each.allowed_decisions.includes("approve")) await requests.answer(each.approval_id, { approved });
     setBusy(false);
   };
   return (

@@ -80,6 +80,6 @@ function decisionText(block: ToolBlock): string {
   const decision = block.approval!.decision!;
   if (decision.expired) return t.expired;
   if (decision.superseded) return t.superseded;
-  const how = decision.approved ? t.approved(t.scopes[decision.scope ?? "once"] ?? "", decision.scope ?? "once") : t.rejected;
+  const how = decision.outside_sandbox ? t.approved(t.outside, "") : decision.approved ? t.approved(t.scopes[decision.scope ?? "once"] ?? "", decision.scope ?? "once") : t.rejected;
   return wasAnsweredElsewhere(block.approval!.approval_id) ? t.elsewhere(how) : how;
 }

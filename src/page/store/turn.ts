@@ -10,6 +10,8 @@ export type Chat = ChatListEntry;
 // What to do with files of the workspace when a chat moves back or forward.
 export type FilesChoice = { files?: "restore"; force?: boolean; allow_imported?: boolean };
 
+// The decision that lets one call run outside its sandbox.
+export const OUTSIDE = "approve_outside_sandbox";
 export interface Approval {
   approval_id: string;
   tool_name: string; // the call's, or "network": whether the running command may reach a host
@@ -21,7 +23,7 @@ export interface Approval {
   patterns?: { pattern: string; means: string }[]; // patterns that may be allowed, with their meanings
   modes?: string[]; // of a plan: those with which it may be approved
   expires_at: string | null;
-  decision?: { approved: boolean; feedback?: string | null; scope?: string; expired?: boolean; superseded?: boolean; tool_input?: string };
+  decision?: { approved: boolean; feedback?: string | null; scope?: string; expired?: boolean; superseded?: boolean; tool_input?: string; outside_sandbox?: boolean };
 }
 interface Common {
   key: number;
