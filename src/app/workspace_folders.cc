@@ -86,6 +86,11 @@ PromptSource WithServersWords(PromptSource source, const ToolRegistry& tools) {
   };
 }
 
+Error BecameLink(const std::string& path, const std::string& there) {
+  return Refused(Reason::kNoSuchWorkspace, "the folder " + VisibleLine(path) + " is a link to " + VisibleLine(there) +
+                                               " now; move the chat there if that is meant");
+}
+
 Options For(const Options& options, const std::string& path) {
   Options changed = options;
   if (!path.empty()) changed.workspace = path;
@@ -138,6 +143,9 @@ Result<void> WorkspaceFolder::OpenTools(const Shared& shared) {
     return instructions_ ? SkillFoldersOutside(instructions_->List(), path_) : std::vector<std::string>();
   };
   tools_ = TRY(MakeToolCatalog(options_, transport_, disk_, shared.own_tools, skill_folders));
+  // It may have become a link since it was looked at.
+  if (!path_.empty() && tools_->workspace().directory() != path_)
+    return Fail(BecameLink(path_, tools_->workspace().directory()));
   tenant_tools_ = std::make_unique<TenantTools>(*tools_);
   if (options_.system_prompt) {
     // A skill is useful only if tools can read its file.
@@ -245,9 +253,15 @@ Result<std::string> FolderAt(const std::string& path) {
   std::error_code failed;
   const std::string there = fs::canonical(path, failed).string();
   if (failed || !IsDirectory(there)) {
-    return Fail(Reason::kNoSuchWorkspace, "there is no folder " + VisibleLine(path) + " to work in");
+    return Fail(Reason::kNoSuchWorkspace, "there is no folder " + VisibleLine(path) +
+                                              " to work in; a chat whose folder has moved can be given its new place "
+                                              "(PATCH /chats/{chat_id} with \"workspace\")");
   }
   return there;
+}
+
+Error NotAllowed(const std::string& path, const std::string& why) {
+  return Refused(Reason::kWorkspaceNotAllowed, "chats may not work in " + VisibleLine(path) + ": " + why);
 }
 
 }  // namespace
@@ -258,28 +272,40 @@ Result<std::string> WorkspaceFolders::Choose(const std::string& path) const {
   return there;
 }
 
+bool WorkspaceFolders::IsListed(const std::string& path) const {
+  const auto& listed = shared_.options.workspaces;
+  return std::any_of(listed.begin(), listed.end(),
+                     [&](const auto& allowed) { return LiesBeneath(path, Resolved(allowed)); });
+}
+
+Result<void> WorkspaceFolders::CheckStillAllowed(const std::string& path) const {
+  if (::access(path.c_str(), R_OK | X_OK) != 0) return Fail(NotAllowed(path, "it cannot be read"));
+  if (!IsHomeFolder(path, ProcessEnvironment()) || IsListed(path) ||
+      IsFolderAllowed(shared_.options.trust_file, path)) {
+    return {};
+  }
+  return Fail(NotAllowed(path, "it is your home folder; `reprise trust ~` allows that"));
+}
+
 Result<void> WorkspaceFolders::CheckAllowed(const std::string& path) const {
   const Options& options = shared_.options;
-  const auto refuse = [&](const std::string& why) {
-    return Fail(Reason::kWorkspaceNotAllowed, "chats may not work in " + VisibleLine(path) + ": " + why);
-  };
+  const auto refuse = [&](const std::string& why) { return Fail(NotAllowed(path, why)); };
   if (!IsUtf8(path) || HasControlCharacter(path)) return refuse("its name has unusual characters");
-  if (::access(path.c_str(), R_OK | X_OK) != 0) return refuse("it cannot be read");
-  const bool is_listed = std::any_of(options.workspaces.begin(), options.workspaces.end(),
-                                     [&](const auto& allowed) { return LiesBeneath(path, Resolved(allowed)); });
+  const bool is_listed = IsListed(path);
   if (!is_listed && (options.auth.has_people() || !options.token_file.empty())) {
     return refuse("it is in none of the configured \"workspaces\"");
   }
-  if (IsHomeFolder(path, ProcessEnvironment())) {
-    if (is_listed || IsFolderAllowed(options.trust_file, path)) return {};
-    return refuse("it is your home folder; `reprise trust ~` allows that");
-  }
+  TRY(CheckStillAllowed(path));
+  if (IsHomeFolder(path, ProcessEnvironment())) return {};
   for (const std::string& own : {options.data_dir, ParentDirectory(KeyFileOf(options)), ConfigDirectoryOf(options)}) {
     const fs::path closed = Resolved(own);
     if (LiesBeneath(path, closed)) return refuse("it is the server's own");
     if (LiesBeneath(closed, path) && !is_listed) return refuse("the server keeps files of its own below it");
   }
   if (path == "/") return refuse("it is the whole machine");
+  for (const char* system : {"/proc", "/sys", "/dev"}) {
+    if (LiesBeneath(path, system) && !LiesBeneath(path, "/dev/shm")) return refuse("it is the system's own");
+  }
   // The server finds the programs of hooks and documents there, and an agent could replace them.
   const char* const search_path = std::getenv("PATH");
   const std::string everywhere = SearchPathOutside(search_path == nullptr ? "" : search_path, "/nowhere");
@@ -316,9 +342,9 @@ Result<std::shared_ptr<WorkspaceFolder>> WorkspaceFolders::Find(const std::strin
   const bool is_home = path == home_->path();
   // It may have become a link.
   if (const std::string there = is_home ? path : TRY(FolderAt(path)); there != path) {
-    return Fail(Reason::kNoSuchWorkspace, "the folder " + VisibleLine(path) + " is a link to " + VisibleLine(there) +
-                                              " now; move the chat there if that is meant");
+    return Fail(BecameLink(path, there));
   }
+  if (!is_home) TRY(CheckStillAllowed(path));
   const auto configured = TRY(OptionsOf(path));
   if (auto folder = Known(path, configured.digest)) return folder;
   const MutexLock alone(opening_);

@@ -98,6 +98,9 @@ class WorkspaceFolders {
   };
   explicit WorkspaceFolders(WorkspaceFolder::Shared shared) : shared_(std::move(shared)) {}
   Result<void> CheckAllowed(const std::string& path) const;
+  // The part of it that may change while the folder is open.
+  Result<void> CheckStillAllowed(const std::string& path) const;
+  bool IsListed(const std::string& path) const;  // in "workspaces"
   Result<Options::OfFolder> OptionsOf(const std::string& path) const;
   std::shared_ptr<WorkspaceFolder> Known(const std::string& path, const std::string& digest);
   bool IsOwnServer(const McpServerOptions& server) const;

@@ -216,12 +216,6 @@ ReadVersion ReadEntry(int directory, const std::string& name, const struct stat&
   return read;
 }
 
-Result<UniqueFd> WorkspaceFiles::OpenRoot() const {
-  UniqueFd root(::open(workspace_.directory().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root) return Fail(WorkspaceError(errno));
-  return root;
-}
-
 Result<std::optional<WorkspaceFiles::Target>> WorkspaceFiles::Open(const std::string& path, bool make_parents) const {
   TRY(CheckWorkspacePath(path));
   return OpenChecked(path, make_parents);
@@ -229,7 +223,7 @@ Result<std::optional<WorkspaceFiles::Target>> WorkspaceFiles::Open(const std::st
 
 Result<std::optional<WorkspaceFiles::Target>> WorkspaceFiles::OpenChecked(const std::string& path,
                                                                           bool make_parents) const {
-  UniqueFd root = TRY(OpenRoot());
+  UniqueFd root = TRY(workspace_.OpenRoot());
   const std::size_t slash = path.rfind('/');
   Target target{.parent = {}, .name = path.substr(slash == std::string::npos ? 0 : slash + 1)};
   if (slash == std::string::npos) {
@@ -271,7 +265,7 @@ std::string WorkspaceFiles::NewStaging() { return ".reprise-" + RandomHex(8) + s
 
 Result<UniqueFd> WorkspaceFiles::OpenStaging(const std::string& staging, bool make) const {
   if (!IsStaging(staging)) return Fail(NotReachable());
-  const UniqueFd root = TRY(OpenRoot());
+  const UniqueFd root = TRY(workspace_.OpenRoot());
   if (make && ::mkdirat(root.get(), staging.c_str(), 0700) != 0 && errno != EEXIST) return Fail(WorkspaceError(errno));
   UniqueFd directory(::openat(root.get(), staging.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!directory) return Fail(WorkspaceError(errno));
@@ -309,7 +303,7 @@ Result<void> WorkspaceFiles::Place(const std::string& staging, const std::string
 }
 
 void WorkspaceFiles::RemoveStaging(const std::string& staging) const {
-  const auto root = OpenRoot();
+  const auto root = workspace_.OpenRoot();
   const auto directory = OpenStaging(staging, /*make=*/false);
   if (!root || !directory) return;
   for (const std::string& name : NamesIn(directory->get())) ::unlinkat(directory->get(), name.c_str(), 0);
@@ -344,7 +338,7 @@ Result<void> WorkspaceFiles::Remove(const std::string& path, bool directory) con
 }
 
 std::vector<std::string> WorkspaceFiles::List(const std::string& path) const {
-  const auto root = OpenRoot();
+  const auto root = workspace_.OpenRoot();
   if (!root) return {};
   const UniqueFd directory = OpenBeneath(root->get(), path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, Symlinks::kRefuse);
   return directory ? NamesIn(directory.get()) : std::vector<std::string>();

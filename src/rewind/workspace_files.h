@@ -95,7 +95,6 @@ class WorkspaceFiles {
     UniqueFd parent;
     std::string name;
   };
-  Result<UniqueFd> OpenRoot() const;
   Result<UniqueFd> OpenStaging(const std::string& staging, bool make) const;
   // nullopt if the parent directory is missing.
   Result<std::optional<Target>> Open(const std::string& path, bool make_parents) const;

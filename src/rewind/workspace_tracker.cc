@@ -146,9 +146,9 @@ WorkspaceTracker::Signature WorkspaceTracker::SignatureOf(const struct stat& sta
 }
 
 UniqueFd WorkspaceTracker::OpenDirectory(const std::string& path) const {
-  UniqueFd root(::open(workspace_.directory().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!root || path.empty()) return root;
-  return OpenBeneath(root.get(), path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, Symlinks::kRefuse);
+  auto root = workspace_.OpenRoot(O_RDONLY);
+  if (!root || path.empty()) return root ? *std::move(root) : UniqueFd();
+  return OpenBeneath(root->get(), path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, Symlinks::kRefuse);
 }
 
 void WorkspaceTracker::Watch(int fd, const std::string& path, Directory& directory) {
@@ -384,8 +384,9 @@ void WorkspaceTracker::Update(Findings* findings) {
   const std::int64_t now = CoarseNow();
   const std::size_t count_before = count_;
   auto [dirty, removed] = inotify_ ? ReadEvents() : Told{};
-  if (::stat(workspace_.directory().c_str(), &status) != 0 || status.st_ino != root_inode_ ||
-      status.st_dev != root_device_ || removed.contains("")) {
+  const UniqueFd root = OpenDirectory("");
+  if (!root || ::fstat(root.get(), &status) != 0 || status.st_ino != root_inode_ || status.st_dev != root_device_ ||
+      removed.contains("")) {
     LogWarning("the workspace is another folder than before", {});
     return Drop();
   }

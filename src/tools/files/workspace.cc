@@ -17,6 +17,7 @@
 #include <memory>
 #include <system_error>
 
+#include "base/terminal_text.h"
 #include "base/try.h"
 #include "tools/arguments.h"
 #include "tools/files/known_paths.h"
@@ -350,10 +351,16 @@ Result<void> Workspace::Check(int fd, std::string_view name, Secrets secrets) co
   return {};
 }
 
-Result<UniqueFd> Workspace::OpenRoot() const {
-  UniqueFd root(::open(directory_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root) return Fail(ErrorCode::kIo, "the workspace directory is not there", std::strerror(errno));
-  return root;
+Result<UniqueFd> Workspace::OpenRoot(int flags) const {
+  const UniqueFd top(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const std::string below = directory_.size() > 1 ? directory_.substr(1) : ".";
+  UniqueFd root = OpenBeneath(top.get(), below, flags | O_DIRECTORY, Symlinks::kRefuse);
+  if (root) return root;
+  const char* const what = errno == ELOOP ? " is or lies behind a symbolic link now" : " cannot be reached any more";
+  return Fail(ErrorCode::kIo,
+              "the workspace " + VisibleLine(directory_) + what +
+                  "; tell the user, who can put it back or move this chat to another folder",
+              std::strerror(errno));
 }
 
 Result<std::string> Workspace::Relative(std::string_view path) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -54,6 +55,9 @@ class Workspace {
   const std::string& directory() const { return directory_; }
   const std::vector<std::string>& protected_paths() const { return protected_paths_; }
 
+  // Opens the workspace itself. kIo if there is no folder any more, or if it, or a folder above it, has become a
+  // symbolic link, which may lead into another workspace.
+  Result<UniqueFd> OpenRoot(int flags = O_PATH) const;
   // Opens a regular file to read; never blocks (on a pipe, say).
   Result<UniqueFd> OpenFile(std::string_view path, Secrets secrets = Secrets::kClosed) const;
   Result<UniqueFd> OpenDirectory(std::string_view path, Secrets secrets = Secrets::kClosed) const;
@@ -112,7 +116,6 @@ class Workspace {
     std::string name;
   };
 
-  Result<UniqueFd> OpenRoot() const;
   Result<UniqueFd> Open(std::string_view path, int flags, Secrets secrets) const;
   Result<void> Check(int fd, std::string_view name, Secrets secrets) const;
   Result<std::string> Relative(std::string_view path) const;

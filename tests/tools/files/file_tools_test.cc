@@ -316,8 +316,8 @@ TEST_CASE_METHOD(ToolFixture, "search_files: capped, cancellable, bounded in tim
 
 TEST_CASE_METHOD(ToolFixture, "File tools: a missing workspace is a clear error", "[tools]") {
   fs::remove_all(workspace());
-  CHECK(Has(Run("list_files", "{}").output, "workspace directory is not there"));
-  CHECK(Has(Run("run_shell", R"({"command":"true"})").output, "workspace directory is not there"));
+  CHECK(Has(Run("list_files", "{}").output, "cannot be reached any more"));
+  CHECK(Has(Run("run_shell", R"({"command":"true"})").output, "cannot be reached any more"));
 }
 
 }  // namespace reprise::file_tools_test
