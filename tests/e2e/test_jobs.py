@@ -67,14 +67,27 @@ def test_the_whole_of_a_long_output_is_kept_and_can_be_read_and_searched(chat):
     assert len(result["tool_output"]) < 70 << 10
 
 
+FIFTY = {"lines": "yes 0123456789012345678901234567890123456789012345678 | head -c 50000000", "one line": "head -c 50000000 /dev/zero | tr '\\0' x",
+         "progress": "yes 'so many percent' | tr '\\n' '\\r' | head -c 50000000", "no text": "head -c 50000000 /dev/urandom"}
+
+
 @pytest.mark.skipif("SAN_OPTIONS" in "".join(os.environ), reason="sanitizers keep what is freed")
-def test_fifty_megabytes_cost_the_model_32_kib_and_the_server_20_mb(chat):
+@pytest.mark.parametrize("how, what", [("run_shell", each) for each in FIFTY] + [("run_code", "lines"), ("job", "lines"), ("job", "no text")])
+def test_fifty_megabytes_cost_the_model_32_kib_and_the_server_20_mb(chat, figure, how, what):
     chat.run("run_shell", command="echo warm")
     before = chat.server.peak_memory_kb()
-    chat.run("run_shell", command="yes 0123456789012345678901234567890123456789012345678 | head -c 50000000")
-    used = chat.server.peak_memory_kb() - before
-    print("told", len(chat.told()), "KiB of memory", used)
-    assert len(chat.told()) <= 32 << 10 and "the whole output, 50,000,000 bytes" in chat.told()
+    if how == "run_shell":
+        chat.run("run_shell", command=FIFTY[what])
+    elif how == "run_code":
+        chat.run("run_code", language="shell", code=FIFTY[what])
+    else:
+        job = chat.start(FIFTY[what])
+        eventually(lambda: not chat.jobs()[0]["running"], "the job has ended", limit=60)
+        chat.run("read_job", job_id=job)
+    used, told = chat.server.peak_memory_kb() - before, len(chat.told().encode())
+    figure(f"50 MB of output, {how}, {what}: {told} bytes for the model, {used} KB of the server's memory")
+    assert told <= 32 << 10, told
+    assert "whole output" in chat.told() and (what != "lines" or "50,000,000 bytes" in chat.told()), chat.told()[-300:]
     assert used < 20_000, used
     # The fixture opens every file, which would take long.
     for file in chat.client.get("/chats/c/files").expect(200).json["files"]:

@@ -10,6 +10,7 @@ import pytest
 from support import schemas
 from support.provider import Gate, call, text, tools
 from support.server import open_sealed, open_with_jose, unbase64
+from support.timing import eventually
 
 CANARY = "Canary-Zx81-Plaintext-Needle-Quartz"
 
@@ -125,6 +126,30 @@ def test_what_goes_into_the_workspace_has_the_modes_of_touch_and_mkdir_and_the_r
     seen = [path for top in private for path in [top, *top.rglob("*")]]
     wide = [(str(path), oct(path.lstat().st_mode)) for path in seen if not path.is_symlink() and stat.S_IMODE(path.stat().st_mode) & 0o077]
     assert wide == [] and len(seen) > 8
+
+
+@pytest.mark.parametrize("umask", ["000", "022", "027", "077"])
+def test_patches_jobs_and_sub_agents_make_files_likewise(make_server, provider, make_home, umask):
+    home = make_home()
+    (home.workspace / "kept.sh").write_text("old\n")
+    (home.workspace / "kept.sh").chmod(0o755)
+    agent = home.workspace / ".reprise" / "agents" / "docs.md"
+    agent.parent.mkdir(parents=True)
+    agent.write_text("---\ndescription: Writes the docs\n---\nWrite.\n")
+    home.trust(agent)
+    server = make_server(provider, home, config={"approval_mode": "approve_all", "models": {"test/patcher": {"edit_format": "apply_patch"}}},
+                         wrapper=["/bin/sh", "-c", f'umask {umask}; exec "$0" "$@"'])
+    subprocess.run(["/bin/sh", "-c", f"umask {umask}; touch file; mkdir folder"], cwd=home.path, check=True)
+    file, folder = (stat.S_IMODE((home.path / name).stat().st_mode) for name in ("file", "folder"))
+    patch = "*** Begin Patch\n*** Add File: patched/p.txt\n+x\n*** Update File: kept.sh\n@@\n-old\n+new\n*** End Patch\n"
+    provider.plan(tools(call("apply_patch", {"input": patch}, "a")), tools(call("run_shell", {"command": "touch job.txt; mkdir job", "background": True}, "b")),
+                  tools(call("research", {"question": "write", "agent": "docs"}, "c")), tools(call("write_file", {"path": "docs/d.txt", "content": "x"}, "d")),
+                  text("written"), text("ok"))
+    stream = server.client.turn("c", "go", model="test/patcher")
+    assert not [e for e in stream.all("tool_result") if e["is_error"]], stream.events
+    made = {"patched": folder, "patched/p.txt": file, "job.txt": file, "job": folder, "docs": folder, "docs/d.txt": file, "kept.sh": 0o755}
+    eventually(lambda: (home.workspace / "job").exists(), "the job has run")
+    assert {path: stat.S_IMODE((home.workspace / path).stat().st_mode) for path in made} == made
 
 
 def test_plain_stores_the_specifications_json(make_server, provider):
