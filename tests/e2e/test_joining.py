@@ -19,6 +19,7 @@ from support.timing import SLACK, SOON, eventually
 
 CTRL_D = b"\x04"
 TURNS = int(os.environ.get("REPRISE_JOINING_TURNS", "60"))
+RACES = int(os.environ.get("REPRISE_JOINING_RACES", "24"))  # 1,000 for the figure
 SEED = int(os.environ.get("REPRISE_JOINING_SEED", "28"))
 FOLDERS, MODES = ("a", "b", "c"), (None, "ask", "approve_all", "deny_all")
 CONFIGS, KEYS, MODELS = ("one", "two"), (None, "other"), (None, "p/second")
@@ -277,6 +278,39 @@ def test_a_server_that_is_just_ending_is_waited_for(place):
         token = fresh()
         status, out, err = place.run("-p", token, *arguments_of(how, place), folder=how["folder"])
         check(place, how, token, status, out, err, may_refuse=False)
+
+
+@pytest.mark.limit(60 + RACES * 3)
+def test_a_question_races_with_the_end_of_a_server(place, open_client, figure):
+    """A client begins anywhere between the last words of another folder's client and the end of its server."""
+    rng, ran, refused, how_it_ends = random.Random(SEED), 0, 0, ("leaves", "leaves", "ctrl-d", "killed", "terminated")
+    for i in range(RACES):
+        first, second = ({"folder": FOLDERS[(i + j) % 3], "mode": mode, "config": CONFIGS[rng.randrange(2) if j else 0], "key": None, "model": None}
+                         for j, mode in enumerate(rng.sample(("approve_all", "deny_all", "ask"), 2)))
+        end = rng.choice(how_it_ends)
+        if end == "leaves":
+            other = subprocess.Popen([str(BINARY), "-p", fresh(), *map(str, arguments_of(first, place))], cwd=place.home.path / first["folder"], env=place.environment(),
+                                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            other.stdout.read(1)
+        else:
+            terminal = open_client(*arguments_of(first, place), folder=first["folder"])
+            server = int((place.data / ".lock").read_text().split()[0])
+            if end == "ctrl-d":
+                terminal.type(CTRL_D)
+            elif end == "killed":
+                os.kill(terminal.pid, signal.SIGKILL)
+            else:
+                os.kill(server, signal.SIGTERM)
+        time.sleep(rng.random() * 0.3)  # the stimulus
+        token = fresh()
+        has_run = check(place, second, token, *place.run("-p", token, *arguments_of(second, place), folder=second["folder"]))
+        ran, refused = ran + has_run, refused + (not has_run)
+        if end == "leaves":
+            other.communicate(timeout=SOON)
+        else:
+            terminal.kill()
+    figure(f"{RACES} questions beside the end of a server, seed {SEED}: {ran} ran as their command line said, {refused} were refused with the reason")
+    assert ran > RACES / 3
 
 
 def test_clients_that_start_at_once_with_the_same_settings_share_a_server(place):
