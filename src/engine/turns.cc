@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -41,6 +42,13 @@ const Answer* GivenTo(const InterruptedRun& run, const std::string& id) {
   return given == run.answers.end() ? nullptr : std::get_if<Answer>(&given->second);
 }
 
+// Whether the chat's folder cannot be opened.
+bool IsOfFolder(const Error& error) {
+  constexpr Reason kReasons[] = {Reason::kNoSuchWorkspace, Reason::kWorkspaceNotAllowed, Reason::kUntrusted,
+                                 Reason::kInvalidConfig};
+  return std::any_of(std::begin(kReasons), std::end(kReasons), [&](Reason reason) { return error.Is(reason); });
+}
+
 }  // namespace
 
 // --- starting --------------------------------------------------------------------------------------------------------
@@ -72,7 +80,7 @@ Result<EventSubscription> Turns::Start(const ChatId& chat, const StartPoint& fro
   return subscription;
 }
 
-// Another process may have moved the head since it was read, or have made a chat that is unknown here.
+// Another process may have moved the head or the chat since it was read, or have made a chat that is unknown here.
 Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& from, const StartRequest& request,
                                          const Waited& waited) {
   for (auto which = StartPoints::Head::kKnown;; which = StartPoints::Head::kNow) {
@@ -81,7 +89,8 @@ Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& f
         which == StartPoints::Head::kKnown && (beginning ? beginning->makes_chat : !from.interaction);
     auto made = MakeFrom(std::move(beginning), chat, from, request, waited);
     if (made || made.error().code == ErrorCode::kUnavailable) return made;
-    if (!made.error().Is(Reason::kHeadMoved) && !is_assumed) {
+    const bool may_have_moved = which == StartPoints::Head::kKnown && IsOfFolder(made.error());
+    if (!made.error().Is(Reason::kHeadMoved) && !is_assumed && !may_have_moved) {
       if (!IsNotFound(made.error())) return made;
       const auto running = TRY(services_.parts.runs.HeldElsewhere(chat));  // nothing of that run is stored
       const bool is_meant = from.interaction ? running == from.interaction : running.has_value();
