@@ -12,6 +12,7 @@ from test_folder_config import own_configuration
 from test_folders import World, files_in
 
 CANARY = "canary-of-theirs-5519"
+SWAPS = int(os.environ.get("REPRISE_SWAPS", "12"))  # of a folder and a link; 1,000 to be sure
 PATCHER = "test/patcher"  # a model that is offered apply_patch
 
 WAYS, CONTROLS = {}, []
@@ -389,6 +390,14 @@ def a_folder_that_becomes_a_link_before_a_job(scene):
 
 
 @way()
+def a_folder_that_becomes_a_link_before_a_hook(scene):
+    (scene.mine / "reprise.json").write_text(json.dumps({"hooks": [{"event": "before_tool", "command": ["/bin/sh", "-c", "cat > /dev/null; pwd > heard"]}]}))
+    scene.world.home.trust(scene.mine / "reprise.json")
+    stream = scene.in_mid_run(replaced(scene, scene.mine), "echo", {"text": "x"})
+    assert str(scene.mine) in json.dumps(stream.events[-1].data) + "".join(scene.said)
+
+
+@way()
 def a_folder_above_that_becomes_a_link(scene):
     deep, other = scene.top / "up" / "deep", scene.theirs / "deep"
     for folder in (deep, other):
@@ -411,7 +420,7 @@ def a_folder_that_another_chat_swaps_all_the_time(scene):
     scene.provider.plan(tools(call("run_shell", {"command": swap, "background": True})), text("done"))
     job = scene.client.turn(above, "swap them").one("job_started")["job_id"]
     before = tree(outside, scene.mine)
-    for turn in range(int(os.environ.get("REPRISE_SWAPS", "8"))):
+    for turn in range(SWAPS):
         arguments = {"run_shell": {"command": "cat secret; echo by mine > new"}, "write_file": {"path": f"new{turn}", "content": "by mine"}, "read_file": {"path": "secret"}}
         name = sorted(arguments)[turn % 3]
         scene.provider.plan(tools(call(name, arguments[name])), text("done"))
@@ -745,7 +754,7 @@ PARTS = 6
 
 
 @pytest.mark.lenient("calls tools that were not offered")
-@pytest.mark.limit(120)
+@pytest.mark.limit(120 + SWAPS)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_chat_acts_in_another_folder(world, part):
     failed = {}

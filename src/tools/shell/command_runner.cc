@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
@@ -323,9 +324,10 @@ struct CommandRunner::Prepared {
 
 Result<CommandRunner::Prepared> CommandRunner::Prepare(const Job& job, bool outside) const {
   // Report this plainly instead of with bubblewrap's message.
-  if (const auto directory = workspace_.OpenDirectory("."); !directory) {
-    return Fail(directory.error().code, "cannot run the command: " + directory.error().message);
-  }
+  const auto folder = workspace_.OpenRoot();
+  if (!folder) return Fail(folder.error().code, "cannot run the command: " + folder.error().message);
+  struct stat status {};
+  if (::fstat(folder->get(), &status) != 0) return Fail(WorkspaceError(errno));
   constexpr std::uint64_t kMegabyte = 1024 * 1024;
   const Sandbox::State sandbox = sandbox_.state();
   const bool sandboxed = sandbox.available && !outside;
@@ -342,7 +344,8 @@ Result<CommandRunner::Prepared> CommandRunner::Prepare(const Job& job, bool outs
                     .program = std::make_shared<const UniqueFd>(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC))};
   Command& command = prepared.command;
   if (sandboxed) {
-    SandboxGifts gifts{.git_configuration = git_.Text()};
+    SandboxGifts gifts{.git_configuration = git_.Text(),
+                       .workspace_id = std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino)};
     if (!options_.network.is_empty() && prepared.program->get() >= 0) {
       prepared.relay = std::make_shared<NetworkRelay>(network_);
       gifts.listeners_socket = prepared.relay->inner_socket();

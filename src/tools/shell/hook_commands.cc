@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/path.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "base/utf8.h"
@@ -144,6 +145,9 @@ Result<Hooks::Verdict> ReadVerdict(const CommandResult& result, HookEvent event)
 
 Result<Hooks::Verdict> Ask(const HookOptions& hook, const HookFacts& facts, const std::string& directory,
                            const std::vector<std::string>& environment, const std::stop_token& stop) {
+  if (!directory.empty() && Resolved(directory) != directory) {
+    return Fail(ErrorCode::kIo, "the workspace " + VisibleLine(directory) + " is or lies behind a symbolic link now");
+  }
   // env searches PATH for the program.
   Command command{.argv = {"/usr/bin/env", "--"}, .environment = environment, .directory = directory};
   if (LooksForModulesIn(directory, hook.command)) command.environment.emplace_back("PYTHONSAFEPATH=1");

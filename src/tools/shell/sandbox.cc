@@ -138,6 +138,12 @@ namespace fs = std::filesystem;
 
 constexpr std::array<const char*, 3> kPrograms = {"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"};
 constexpr const char* kPrlimit = "/usr/bin/prlimit";
+// bubblewrap mounts the workspace by its name, which may lead elsewhere by then: a chat of the folder above can put a
+// link there. What is mounted stays the same.
+constexpr const char* kStat = "/usr/bin/stat";
+constexpr const char* kRunIfSame =
+    R"sh([ "$(/usr/bin/stat -c %d:%i .)" = "$0" ] && exec "$@"
+echo 'the workspace was replaced while the command was being started' >&2; exit 126)sh";
 constexpr std::uint64_t kMegabyte = 1024 * 1024;
 constexpr std::chrono::seconds kMaxTrial{10};
 constexpr std::chrono::seconds kLookAgain{10};  // for an incomplete sandbox
@@ -397,7 +403,7 @@ std::string Sandbox::Try(bool filtered) const {
 }
 
 std::vector<std::string> Sandbox::Wrap(const std::vector<std::string>& argv, bool filtered,
-                                       const std::string& git_place) const {
+                                       const std::string& git_place, const std::string& workspace_id) const {
   const Mounts mounts = MountsFor(options_, home_);
   std::vector<std::string> wrapped = {Program(), "--unshare-all", "--die-with-parent", "--cap-drop", "ALL"};
   for (const auto& [place, mount] : mounts) Append(place, mount, options_.limits, wrapped);
@@ -411,6 +417,9 @@ std::vector<std::string> Sandbox::Wrap(const std::vector<std::string>& argv, boo
   if (filtered) wrapped.insert(wrapped.end(), {"--seccomp", std::to_string(descriptor++)});
   if (!git_place.empty()) wrapped.insert(wrapped.end(), {"--file", std::to_string(descriptor), git_place});
   wrapped.insert(wrapped.end(), {"--chdir", options_.workspace.empty() ? "/" : options_.workspace, "--"});
+  if (!workspace_id.empty() && ::access(kStat, X_OK) == 0) {
+    wrapped.insert(wrapped.end(), {"/bin/sh", "-c", kRunIfSame, workspace_id});
+  }
   // Set the limit inside, where the kernel counts only this sandbox's processes instead of all of the user's.
   if (options_.limits.processes > 0 && ::access(kPrlimit, X_OK) == 0) {
     rlimit own{};
@@ -440,7 +449,7 @@ Command Sandbox::Confined(Command command, bool filtered, const SandboxGifts& gi
     const auto before = ListenersBefore(program, program + 1, gifts.ports);
     command.argv.insert(command.argv.begin(), before.begin(), before.end());
   }
-  command.argv = Wrap(command.argv, filtered, place);
+  command.argv = Wrap(command.argv, filtered, place, gifts.workspace_id);
   return command;
 }
 

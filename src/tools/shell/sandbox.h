@@ -29,6 +29,9 @@ struct SandboxGifts {
   int listeners_socket = -1;
   std::vector<std::uint16_t> ports = {};
   int program = -1;  // a descriptor of this program, which opens them
+  // "DEVICE:INODE" of the workspace; the command does not run in another folder that takes its place. Empty: not
+  // checked.
+  std::string workspace_id = {};
 };
 
 // Confines commands with bubblewrap. They see only the system read-only (/usr and its like, /opt, and the parts of /etc
@@ -83,8 +86,8 @@ class Sandbox {
   // Empty if it works, else the reason.
   std::string Try(bool filtered) const;
   // `git_place`: where the next descriptor after the filter becomes a file; empty: nowhere.
-  std::vector<std::string> Wrap(const std::vector<std::string>& argv, bool filtered,
-                                const std::string& git_place) const;
+  std::vector<std::string> Wrap(const std::vector<std::string>& argv, bool filtered, const std::string& git_place,
+                                const std::string& workspace_id) const;
   Command Confined(Command command, bool filtered, const SandboxGifts& gifts) const;
   std::vector<std::string> RunByOthersThere(std::vector<std::string>* missing) const;
 
