@@ -424,11 +424,16 @@ def a_folder_that_another_chat_swaps_all_the_time(scene):
         arguments = {"run_shell": {"command": "cat secret; echo by mine > new"}, "write_file": {"path": f"new{turn}", "content": "by mine"}, "read_file": {"path": "secret"}}
         name = sorted(arguments)[turn % 3]
         scene.provider.plan(tools(call(name, arguments[name])), text("done"))
-        answer = scene.client.request("POST", f"/chats/{scene.here}/interactions", {"user_message": scene.word}, headers={"Accept": "application/json"})
-        if answer.status != 200:
-            assert answer.json["error"]["code"] == "no_such_workspace", answer.json
+        try:
+            stream = scene.client.start(scene.here, scene.word)
+        except AssertionError as refused:
+            assert "no_such_workspace" in str(refused)
             scene.provider.forget_plan()
-        scene.said.append(answer.body.decode())
+            continue
+        while event := stream.next():
+            if event.name == "approval_required":  # it looked at the folder when it was a link
+                scene.client.approve(scene.here, stream.interaction, event["approval_id"], approved=False)
+        scene.said += [json.dumps(each.data) for each in stream.events]
     scene.client.post(f"/chats/{above}/jobs/{job}/stop").expect(200)
     assert tree(outside, scene.mine) == before
     scene.begin()
