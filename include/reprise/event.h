@@ -28,6 +28,7 @@ struct TokenUsage {
   std::int64_t output_tokens = 0;
   std::int64_t cache_read_tokens = 0;   // of the input tokens: read from the provider's cache
   std::int64_t cache_write_tokens = 0;  // of the input tokens: written to that cache
+  std::int64_t web_searches = 0;        // by the provider
   TokenUsage& operator+=(const TokenUsage& more);
   bool operator==(const TokenUsage&) const = default;
 };
@@ -37,6 +38,23 @@ struct CallPattern {
   std::string pattern, means;
   bool operator==(const CallPattern&) const = default;
 };
+
+// A page that the provider's web search has found. What a page says of itself is not to be believed: `title` is one
+// line of valid UTF-8 and may be empty; `url` begins with http:// or https:// (model/web_search.h).
+struct WebSource {
+  std::string url, title;
+  bool operator==(const WebSource&) const = default;
+};
+
+// A page that a text is based on, according to the provider.
+struct Citation {
+  WebSource source;
+  std::int64_t start = 0, end = 0;  // the part of the text: [start, end), in Unicode characters
+  bool operator==(const Citation&) const = default;
+};
+
+// The pages that citations name, each once.
+std::vector<WebSource> SourcesOf(const std::vector<Citation>& citations);
 
 // The tool_name of a question about a host that a command wants to reach while it runs. Its call_id is the command's,
 // and its tool_input {"host", "port", "command"}. No tool has this name.
@@ -80,6 +98,7 @@ struct Thinking {
 struct MessageText {
   static constexpr std::string_view kType = "MESSAGE", kName = "message";
   std::string content;
+  std::vector<Citation> citations{};
   bool operator==(const MessageText&) const = default;
 };
 struct Answer {
@@ -88,7 +107,17 @@ struct Answer {
   // Why the answer is truncated: "length" (output limit), "context_window" (the window is full), "content_filter",
   // "refusal" (by the model) or "pause" (by the provider). Empty: the answer is whole.
   std::string reason{};
+  std::vector<Citation> citations{};
   bool operator==(const Answer&) const = default;
+};
+// The provider has searched the web for the text before this event.
+struct WebSearch {
+  static constexpr std::string_view kType = "WEB_SEARCH", kName = "web_search";
+  std::string query;                 // or what was opened; may be empty
+  std::vector<WebSource> results{};  // a limited number
+  std::int64_t omitted = 0;          // further results
+  std::string error{};               // the provider's word for why there are no results; empty: it did not fail
+  bool operator==(const WebSearch&) const = default;
 };
 struct ToolCallStarted {
   static constexpr std::string_view kType = "TOOL_CALL", kName = "tool_call";
@@ -249,8 +278,8 @@ inline std::string NestedCallId(const std::string& call_id, const std::string& o
 // One step of a sub-agent within a tool call.
 struct Nested {
   static constexpr std::string_view kType = "NESTED", kName = "nested";
-  using Step = std::variant<Thinking, MessageText, Answer, ToolCallStarted, ToolResult, Usage, Retry, LoopDetected,
-                            Compacted, Failed>;
+  using Step = std::variant<Thinking, MessageText, Answer, WebSearch, ToolCallStarted, ToolResult, Usage, Retry,
+                            LoopDetected, Compacted, Failed>;
   std::string call_id;            // of the call that the sub-agent works for
   std::uint32_t round_index = 0;  // the sub-agent's own
   Step step;
@@ -290,7 +319,7 @@ struct InteractionComplete {
 
 using AnyEvent =
     std::variant<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText,
-                 event::Answer, event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult,
+                 event::Answer, event::WebSearch, event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult,
                  event::ApprovalRequired, event::Approved, event::Rejected, event::InputRequired, event::InputReceived,
                  event::TaskUpdated, event::PlanUpdated, event::GrantsUpdated, event::Usage, event::Retry,
                  event::LoopDetected, event::SentBack, event::Compacted, event::Nested, event::FilesChanged,

@@ -104,4 +104,8 @@ std::string_view Utf8Prefix(std::string_view text, std::size_t max_characters) {
   return text.substr(0, at);
 }
 
+std::int64_t CharactersIn(std::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+}
+
 }  // namespace reprise

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -17,5 +18,7 @@ std::size_t IncompleteUtf8Tail(std::string_view bytes);
 std::string_view FromUtf8Start(std::string_view bytes);
 // At most `max_characters` code points from the start. REQUIRES: `text` is UTF-8.
 std::string_view Utf8Prefix(std::string_view text, std::size_t max_characters);
+// The number of code points. REQUIRES: `text` is UTF-8.
+std::int64_t CharactersIn(std::string_view text);
 
 }  // namespace reprise

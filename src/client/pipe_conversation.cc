@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "client/answers.h"
 #include "domain/transcript/event_visitor.h"
+#include "domain/transcript/transcript.h"
 #include "terminal/console.h"
 #include "terminal/question_text.h"
 #include "terminal/run_text.h"
@@ -259,6 +260,12 @@ void PipeConversation::TellAnswer(const std::string& content, const std::string&
   if (!cut_off.empty()) Show("(cut off: " + VisibleLine(cut_off) + ")\n");
 }
 
+void PipeConversation::TellSources(const std::string& heading, const std::string& lines) {
+  if (lines.empty()) return;
+  if (!heading.empty()) Note(heading);
+  for (const std::string& line : LinesOf(lines)) Note("  " + VisibleLine(line));
+}
+
 void PipeConversation::TellResult(const event::ToolResult& result) {
   // Names the call, unless it is the only one.
   const auto label = labels_.find(result.id);
@@ -283,8 +290,19 @@ void PipeConversation::Tell(const AgentEvent& event) {
             said_ = true;
             Write(streamed_.Add(e.content));
           },
-          [&](const event::MessageText& e) { TellAnswer(e.content, {}); },
-          [&](const event::Answer& e) { TellAnswer(e.content, e.reason); },
+          [&](const event::MessageText& e) {
+            TellAnswer(e.content, {});
+            TellSources("sources:", SourceLines(SourcesOf(e.citations)));
+          },
+          [&](const event::Answer& e) {
+            TellAnswer(e.content, e.reason);
+            TellSources("sources:", SourceLines(SourcesOf(e.citations)));
+          },
+          [&](const event::WebSearch& e) {
+            const std::string failed = e.error.empty() ? "" : " (failed: " + e.error + ")";
+            Note("[web search: " + VisibleLine(e.query + failed) + "]");
+            TellSources({}, SourceLines(e.results, e.omitted));
+          },
           [&](const event::ApprovalRequired& e) {
             if (e.tool_name != kNetworkTool) labels_[e.call_id] = CallLabel(e.tool_name, e.tool_input);
           },

@@ -62,6 +62,7 @@ class PipeConversation {
   void EndText();
   void Tell(const AgentEvent& event);
   void TellAnswer(const std::string& content, const std::string& cut_off);
+  void TellSources(const std::string& heading, const std::string& lines);
   void TellResult(const event::ToolResult& result);
   // Shows the text on a line of its own.
   void Note(const std::string& text);

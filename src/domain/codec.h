@@ -134,6 +134,10 @@ bool BearsOn(const Grant& grant, const Grant& call, Timestamp now);
 Grant ReadGrant(JsonReader& reader);
 Json ToJson(const CallPattern& pattern);
 void AppendJson(std::string& out, const CallPattern& pattern);
+Json ToJson(const WebSource& source);
+void AppendJson(std::string& out, const WebSource& source);
+Json ToJson(const Citation& citation);
+void AppendJson(std::string& out, const Citation& citation);
 // With its id.
 Json ToJson(const Grant& grant);
 void AppendJson(std::string& out, const Grant& grant);
@@ -177,13 +181,15 @@ Result<std::pair<std::string, GivenAnswer>> AnswerFromJson(const Json& json);
 Json QuestionToJson(const PendingQuestion& question);
 Result<PendingQuestion> QuestionFromJson(const InteractionRef& run, const Json& json);
 
-// The members of a token usage, in events and interactions. Those about the provider's cache exist only if it was used.
+// The members of a token usage, in events and interactions. Those about the provider's cache and its web search exist
+// only if it was used.
 // `out`: see domain/json_reader.h.
 void WriteUsage(auto& out, const TokenUsage& usage) {
   out["input_tokens"] = usage.input_tokens;
   out["output_tokens"] = usage.output_tokens;
   if (usage.cache_read_tokens != 0) out["cache_read_tokens"] = usage.cache_read_tokens;
   if (usage.cache_write_tokens != 0) out["cache_write_tokens"] = usage.cache_write_tokens;
+  if (usage.web_searches != 0) out["web_searches"] = usage.web_searches;
 }
 TokenUsage ReadUsage(JsonReader& in);
 

@@ -1,5 +1,6 @@
 #include "reprise/event.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -17,11 +18,21 @@ constexpr std::array<std::pair<InteractionStatus, std::string_view>, 6> kStatusN
 
 }  // namespace
 
+std::vector<WebSource> SourcesOf(const std::vector<Citation>& citations) {
+  std::vector<WebSource> sources;
+  for (const Citation& each : citations) {
+    const auto is_same = [&](const WebSource& source) { return source.url == each.source.url; };
+    if (std::none_of(sources.begin(), sources.end(), is_same)) sources.push_back(each.source);
+  }
+  return sources;
+}
+
 TokenUsage& TokenUsage::operator+=(const TokenUsage& more) {
   input_tokens += more.input_tokens;
   output_tokens += more.output_tokens;
   cache_read_tokens += more.cache_read_tokens;
   cache_write_tokens += more.cache_write_tokens;
+  web_searches += more.web_searches;
   return *this;
 }
 

@@ -106,6 +106,25 @@ class Reader {
       if (inner.error()) in_.Reject(name);
     }
   }
+  void ListIfAny(const char* name, std::vector<Citation>& citations) {
+    if (in_.Find(name) == nullptr) return;
+    const Json* json = in_.Array(name);
+    if (json == nullptr) return;
+    for (const Json& each : *json) {
+      JsonReader inner(each, "citation");
+      citations.push_back({ReadSource(inner), inner.Integer("start"), inner.Integer("end")});
+      if (inner.error()) in_.Reject(name);
+    }
+  }
+  void List(const char* name, std::vector<WebSource>& sources) {
+    const Json* json = in_.Array(name);
+    if (json == nullptr) return;
+    for (const Json& each : *json) {
+      JsonReader inner(each, "source");
+      sources.push_back(ReadSource(inner));
+      if (inner.error()) in_.Reject(name);
+    }
+  }
   void List(const char* name, std::vector<Grant>& grants) {
     const Json* json = in_.Array(name);
     if (json == nullptr) return;
@@ -125,6 +144,8 @@ class Reader {
   void Step(event::Nested& nested);
 
  private:
+  static WebSource ReadSource(JsonReader& in) { return {in.String("url"), in.OptionalString("title").value_or("")}; }
+
   JsonReader& in_;
 };
 
@@ -144,11 +165,18 @@ void Members(auto& m, Is<event::InteractionStarted> auto& e) {
   m.OrNull("parent_id", e.parent_id).OrNull("edited_from", e.edited_from)("model", e.model);
   m.ListIfAny("attachments", e.attachments);
 }
-void Members(auto& m, Is<event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText> auto& e) {
+void Members(auto& m, Is<event::ThinkingDelta, event::TextDelta, event::Thinking> auto& e) { m("content", e.content); }
+void Members(auto& m, Is<event::MessageText> auto& e) {
   m("content", e.content);
+  m.ListIfAny("citations", e.citations);
 }
 void Members(auto& m, Is<event::Answer> auto& e) {
   m("content", e.content).Derived("truncated", [&e] { return !e.reason.empty(); }).IfSet("reason", e.reason);
+  m.ListIfAny("citations", e.citations);
+}
+void Members(auto& m, Is<event::WebSearch> auto& e) {
+  m("query", e.query).List("results", e.results);
+  m.IfSet("omitted", e.omitted).IfSet("error", e.error);
 }
 void Members(auto& m, Is<event::ToolCallStarted> auto& e) {
   m("id", e.id)("tool_name", e.tool_name)("tool_input", e.tool_input);

@@ -406,6 +406,41 @@ Grant ReadGrant(JsonReader& reader) {
   return grant;
 }
 
+namespace {
+
+void WriteSource(auto& out, const WebSource& source) {
+  out["url"] = source.url;
+  if (!source.title.empty()) out["title"] = source.title;
+}
+
+void WriteCitation(auto& out, const Citation& citation) {
+  WriteSource(out, citation.source);
+  out["start"] = citation.start;
+  out["end"] = citation.end;
+}
+
+}  // namespace
+
+Json ToJson(const WebSource& source) {
+  Json json = Json::object();
+  WriteSource(json, source);
+  return json;
+}
+
+void AppendJson(std::string& out, const WebSource& source) {
+  AppendJsonObject(out, [&](auto& object) { WriteSource(object, source); });
+}
+
+Json ToJson(const Citation& citation) {
+  Json json = Json::object();
+  WriteCitation(json, citation);
+  return json;
+}
+
+void AppendJson(std::string& out, const Citation& citation) {
+  AppendJsonObject(out, [&](auto& object) { WriteCitation(object, citation); });
+}
+
 Json ToJson(const CallPattern& pattern) { return {{"pattern", pattern.pattern}, {"means", pattern.means}}; }
 
 void AppendJson(std::string& out, const CallPattern& pattern) {

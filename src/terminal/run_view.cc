@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "domain/codec.h"
 #include "domain/transcript/event_visitor.h"
+#include "domain/transcript/transcript.h"
 #include "terminal/diff_view.h"
 #include "terminal/question_text.h"
 #include "terminal/run_text.h"
@@ -216,6 +217,8 @@ void RunView::ShowNested(const event::Nested& nested) {
     const std::string label = CallLabel(call->tool_name, call->tool_input);
     Note("  sub-agent: " + label);
     doing_ = "sub-agent: " + label;
+  } else if (const auto* const search = std::get_if<event::WebSearch>(&nested.step)) {
+    Note("  sub-agent: web search: " + search->query);
   } else if (const auto* const failed = std::get_if<event::Failed>(&nested.step)) {
     Note("  sub-agent: " + failed->message);
   } else if (const auto* const retry = std::get_if<event::Retry>(&nested.step)) {
@@ -261,6 +264,20 @@ void RunView::ShowUsage(const event::Usage& usage) {
     if (nearly_full_ == 0) told_nearly_full_ = false;
   }
   labels_.clear();  // the next response has new calls
+}
+
+void RunView::ShowSources(const std::vector<Citation>& citations) {
+  if (citations.empty()) return;
+  Note("sources:");
+  for (const std::string& line : LinesOf(SourceLines(SourcesOf(citations)))) Note("  " + line);
+}
+
+void RunView::ShowSearch(const event::WebSearch& search) {
+  EndText();
+  const auto found = static_cast<std::uint64_t>(search.omitted) + search.results.size();
+  const std::string outcome = search.error.empty() ? Counted(found, "result") : "failed: " + search.error;
+  Note("● searched the web: " + search.query + " (" + outcome + ")");
+  for (const std::string& line : LinesOf(SourceLines(search.results, search.omitted))) Note("  " + line);
 }
 
 void RunView::ShowPlan(const std::vector<std::string>& steps) {
@@ -317,9 +334,14 @@ void RunView::Heard(const AgentEvent& event) {
                    const bool shown = thinking_.empty() && thought_in_ == event.round_index;
                    if (!shown) EndThinking(e.content);
                  },
-                 [&](const event::MessageText& e) { ShowAnswer(e.content); },
+                 [&](const event::MessageText& e) {
+                   ShowAnswer(e.content);
+                   ShowSources(e.citations);
+                 },
+                 [&](const event::WebSearch& e) { ShowSearch(e); },
                  [&](const event::Answer& e) {
                    ShowAnswer(e.content);
+                   ShowSources(e.citations);
                    if (e.content.find_first_not_of(" \t\r\n") == std::string::npos) Note("(an empty answer)");
                    if (!e.reason.empty()) Fact(Style::kWarning, "(cut off: " + e.reason + ")");
                  },

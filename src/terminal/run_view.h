@@ -64,6 +64,8 @@ class RunView {
   void ShowOutput(const event::ToolOutputDelta& output);
   void ShowRejected(const event::Rejected& rejected);
   void ShowUsage(const event::Usage& usage);
+  void ShowSources(const std::vector<Citation>& citations);
+  void ShowSearch(const event::WebSearch& search);
   void ShowCompacted(const event::Compacted& compacted);
   void ShowLoop(const event::LoopDetected& loop);
   void ShowChanged(const event::FilesChanged& changed);

@@ -46,6 +46,7 @@ std::vector<EventPayload> OneOfEach() {
           event::Thinking{"c"},
           event::MessageText{"d"},
           event::Answer{"e", "length"},
+          event::WebSearch{"cats", {{"https://a.example/", "A"}, {"https://b.example/", ""}}, 4, "unavailable"},
           event::ToolCallStarted{"call_1", "echo", "{}"},
           event::ToolOutputDelta{"call_1", "echo", "x"},
           event::ToolResult{"call_1", "echo", "x", true},

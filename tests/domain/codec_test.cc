@@ -66,6 +66,12 @@ Interaction FullInteraction() {
   add(event::Nested{"call_1", 4, event::Failed{"provider_error", "bad", true}});
   add(event::Answer{"done"});
   add(event::Answer{"half", "length"});
+  add(event::Answer{"cited", "", {{{"https://a.example/", "A"}, 0, 5}, {{"https://b.example/", ""}, 2, 3}}});
+  add(event::MessageText{"cited", {{{"https://a.example/", "A"}, 0, 5}}});
+  add(event::WebSearch{"cats", {{"https://a.example/", "A"}, {"https://b.example/", ""}}, 4});
+  add(event::WebSearch{"", {}, 0, "unavailable"});
+  add(event::Nested{"call_1", 5, event::WebSearch{"cats", {{"https://a.example/", "A"}}}});
+  add(event::Usage{{9, 4, 5, 1, 2}});
   add(event::Cancelled{"requested"});
   add(event::Failed{"provider_error", "bad", true});
   AgentState state;

@@ -57,6 +57,9 @@ class PlainWriter final : public AnswerWriter {
   void Begin(const AnswerHead& head, std::string& out) override { out += "<" + head.name + ">"; }
   void Thinking(std::string_view escaped, std::string& out) override { out.append("(").append(escaped).append(")"); }
   void Text(std::string_view escaped, std::string& out) override { out += escaped; }
+  void Cite(const std::string&, const std::vector<Citation>& citations, std::string& out) override {
+    for (const Citation& each : citations) out += "{" + each.source.url + "}";
+  }
   void Call(const ToolCall&, std::string&) override {}
   void End(const AnswerEnd& end, std::string& out) override {
     out += "<" + std::string(ToString(end.status)) + " " + std::to_string(end.usage.output_tokens) + ">";

@@ -21,6 +21,9 @@ constexpr std::chrono::milliseconds kBetweenOutputs{100};
 constexpr std::size_t kMaxOutput = 16'384;  // of a running tool, because each update repeats it
 
 Json TextBlock(const std::string& text) { return {{"type", "text"}, {"text", text}}; }
+Json LinkBlock(const WebSource& source) {
+  return {{"type", "resource_link"}, {"uri", source.url}, {"name", source.title.empty() ? source.url : source.title}};
+}
 Json TextContent(const std::string& text) { return {{"type", "content"}, {"content", TextBlock(text)}}; }
 
 const char* KindOf(std::string_view tool) {
@@ -303,6 +306,7 @@ void Updates::AddNested(std::vector<Json>& updates, const event::Nested& nested)
   std::visit(
       Overload{Ignoring<event::Thinking, event::ToolResult, event::Usage, event::Retry, event::LoopDetected,
                         event::Compacted, event::Failed>(),
+               [&](const event::WebSearch& e) { shown = "- web search: " + VisibleLine(e.query) + "\n"; },
                [&](const event::ToolCallStarted& e) { shown = "- " + CallLabel(e.tool_name, e.tool_input) + "\n"; },
                [&](const event::MessageText& e) { shown = e.content + "\n\n"; },
                [&](const event::Answer& e) { shown = e.content + "\n\n"; }},
@@ -328,6 +332,28 @@ Json Updates::Ended(const event::ToolResult& result) {
   return update;
 }
 
+// The pages that the text before cites, as links.
+void Updates::AddSources(std::vector<Json>& updates, const std::vector<Citation>& citations) const {
+  for (const WebSource& source : SourcesOf(citations)) {
+    updates.push_back({{"sessionUpdate", kText}, {"content", LinkBlock(source)}});
+  }
+}
+
+// The provider has run the search, so it is shown as a call that has ended.
+Json Updates::Searched(const event::WebSearch& search) {
+  Json content = Json::array();
+  for (const WebSource& result : search.results) {
+    content.push_back({{"type", "content"}, {"content", LinkBlock(result)}});
+  }
+  if (!search.error.empty()) content.push_back(TextContent(VisibleLine(search.error)));
+  return {{"sessionUpdate", "tool_call"},
+          {"toolCallId", interaction_ + "/web_search/" + std::to_string(searches_++)},
+          {"title", "Web search: " + VisibleLine(search.query)},
+          {"kind", "search"},
+          {"status", search.error.empty() ? "completed" : "failed"},
+          {"content", std::move(content)}};
+}
+
 Json Updates::Notice(const char* title, const std::string& about) const {
   Json notice = {{"sessionUpdate", "notice"}, {"severity", "warning"}, {"title", title}};
   if (!about.empty()) notice["description"] = about;
@@ -348,8 +374,15 @@ std::vector<Json> Updates::Take(const AgentEvent& event) {
                  [&](const event::TextDelta& e) { TakePiece(updates, kText, text_, e.content); },
                  [&](const event::ThinkingDelta& e) { TakePiece(updates, kThought, thought_, e.content); },
                  [&](const event::Thinking& e) { TakeText(updates, kThought, thought_, e.content); },
-                 [&](const event::MessageText& e) { say(e.content); },
-                 [&](const event::Answer& e) { say(e.content); },
+                 [&](const event::MessageText& e) {
+                   say(e.content);
+                   AddSources(updates, e.citations);
+                 },
+                 [&](const event::Answer& e) {
+                   say(e.content);
+                   AddSources(updates, e.citations);
+                 },
+                 [&](const event::WebSearch& e) { updates.push_back(Searched(e)); },
                  [&](const event::ToolCallStarted& e) { updates.push_back(Started(e)); },
                  [&](const event::ApprovalRequired& e) { updates.push_back(Asked(e)); },
                  [&](const event::Approved& e) {

@@ -56,9 +56,9 @@ class Updates {
  private:
   struct Call {
     std::string tool_name, tool_input;
-    std::string output;  // the end of the output so far
-    std::string nested;  // the steps of its sub-agent
-    Json diff = nullptr;  // one, or several in an array
+    std::string output;       // the end of the output so far
+    std::string nested;       // the steps of its sub-agent
+    Json diff = nullptr;      // one, or several in an array
     std::string terminal;     // the client's terminal that shows it
     std::vector<Json> asked;  // content that the user needs for a decision
     bool is_announced = false, is_dirty = false;
@@ -67,6 +67,8 @@ class Updates {
   Json Started(const event::ToolCallStarted& started);
   Json Asked(const event::ApprovalRequired& asked);
   Json Ended(const event::ToolResult& result);
+  void AddSources(std::vector<Json>& updates, const std::vector<Citation>& citations) const;
+  Json Searched(const event::WebSearch& search);
   void AddNested(std::vector<Json>& updates, const event::Nested& nested);
   Json Notice(const char* title, const std::string& about) const;
   Json Announce(const std::string& id, Call& call, const char* status);
@@ -92,7 +94,7 @@ class Updates {
   std::chrono::steady_clock::time_point flushed_{};
   std::vector<std::string> steps_;  // the plan
   std::vector<Task> tasks_;
-  std::size_t compactions_ = 0;
+  std::size_t compactions_ = 0, searches_ = 0;
 };
 
 }  // namespace reprise::acp

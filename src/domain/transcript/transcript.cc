@@ -42,39 +42,39 @@ void RunState::Settle(const std::string& question_id) {
 }
 
 void RunState::Take(const AgentEvent& event) {
-  std::visit(
-      Overload{
-          Ignoring<event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText, event::ToolCallStarted,
-                   event::ToolOutputDelta, event::ToolResult, event::TaskUpdated, event::PlanUpdated,
-                   event::GrantsUpdated, event::Usage, event::Retry, event::LoopDetected, event::SentBack,
-                   event::Compacted, event::Nested, event::FilesChanged, event::JobStarted, event::JobEnded>(),
-          [&](const event::InteractionStarted& e) {
-            const auto chat = ChatId::Parse(e.chat_id);
-            const auto interaction = InteractionId::Parse(e.interaction_id);
-            if (chat && interaction) run = InteractionRef{*chat, *interaction};
-            model = e.model;
-          },
-          [&](const event::ApprovalRequired& e) {
-            if (run) open.emplace_back(PendingApproval{run->chat_id, run->interaction_id, e});
-          },
-          [&](const event::InputRequired& e) {
-            if (run) open.emplace_back(PendingInput{run->chat_id, run->interaction_id, e});
-          },
-          [&](const event::Approved& e) { Settle(e.approval_id); },
-          [&](const event::Rejected& e) { Settle(e.approval_id); },
-          [&](const event::InputReceived& e) { Settle(e.request_id); },
-          [&](const event::Answer& e) { answer = e; },
-          [&](const event::Cancelled& e) {
-            cancelled = e;
-            open.clear();
-          },
-          [&](const event::Failed& e) { failure = e; },
-          [&](const event::InteractionComplete& e) {
-            status = e.status;
-            open.clear();
-          },
-      },
-      event.payload);
+  std::visit(Overload{
+                 Ignoring<event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText,
+                          event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult, event::TaskUpdated,
+                          event::PlanUpdated, event::GrantsUpdated, event::Usage, event::Retry, event::LoopDetected,
+                          event::SentBack, event::WebSearch, event::Compacted, event::Nested, event::FilesChanged,
+                          event::JobStarted, event::JobEnded>(),
+                 [&](const event::InteractionStarted& e) {
+                   const auto chat = ChatId::Parse(e.chat_id);
+                   const auto interaction = InteractionId::Parse(e.interaction_id);
+                   if (chat && interaction) run = InteractionRef{*chat, *interaction};
+                   model = e.model;
+                 },
+                 [&](const event::ApprovalRequired& e) {
+                   if (run) open.emplace_back(PendingApproval{run->chat_id, run->interaction_id, e});
+                 },
+                 [&](const event::InputRequired& e) {
+                   if (run) open.emplace_back(PendingInput{run->chat_id, run->interaction_id, e});
+                 },
+                 [&](const event::Approved& e) { Settle(e.approval_id); },
+                 [&](const event::Rejected& e) { Settle(e.approval_id); },
+                 [&](const event::InputReceived& e) { Settle(e.request_id); },
+                 [&](const event::Answer& e) { answer = e; },
+                 [&](const event::Cancelled& e) {
+                   cancelled = e;
+                   open.clear();
+                 },
+                 [&](const event::Failed& e) { failure = e; },
+                 [&](const event::InteractionComplete& e) {
+                   status = e.status;
+                   open.clear();
+                 },
+             },
+             event.payload);
 }
 
 namespace {
@@ -99,9 +99,17 @@ std::string ExactEntry(std::string_view label, std::string_view text) {
 struct TranscriptWriter : IgnoredEvents {
   using IgnoredEvents::operator();
   std::string operator()(const event::Thinking& e) const { return Entry("thinking", e.content); }
-  std::string operator()(const event::MessageText& e) const { return Entry("agent", e.content); }
+  std::string operator()(const event::MessageText& e) const { return Entry("agent", e.content) + Sources(e.citations); }
   std::string operator()(const event::Answer& e) const {
-    return Entry("agent", e.content) + (e.reason.empty() ? "" : Entry("cut off", e.reason));
+    return Entry("agent", e.content) + Sources(e.citations) + (e.reason.empty() ? "" : Entry("cut off", e.reason));
+  }
+  std::string operator()(const event::WebSearch& e) const {
+    const std::string list = SourceLines(e.results, e.omitted);
+    return Entry("web search", e.query + (e.error.empty() ? "" : " (failed: " + e.error + ")")) +
+           (list.empty() ? "" : Entry("found", list));
+  }
+  static std::string Sources(const std::vector<Citation>& citations) {
+    return citations.empty() ? "" : Entry("sources", SourceLines(SourcesOf(citations)));
   }
   std::string operator()(const event::ToolCallStarted& e) const {
     return ExactEntry("tool", e.tool_name + " " + e.tool_input);
@@ -178,6 +186,17 @@ struct TranscriptWriter : IgnoredEvents {
 };
 
 }  // namespace
+
+std::string SourceLines(const std::vector<WebSource>& sources, std::int64_t omitted) {
+  std::string lines;
+  for (const WebSource& source : sources) {
+    lines += (lines.empty() ? "" : "\n") + source.url + (source.title.empty() ? "" : " (" + source.title + ")");
+  }
+  if (omitted > 0) {
+    lines += (lines.empty() ? "" : "\n") + Counted(static_cast<std::uint64_t>(omitted), "more result") + ", not shown";
+  }
+  return lines;
+}
 
 std::string FormatForReading(Timestamp time) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(std::chrono::floor<std::chrono::seconds>(time));
@@ -287,10 +306,27 @@ std::string Files(const std::vector<Attachment>& files) {
 struct MarkdownWriter : IgnoredEvents {
   using IgnoredEvents::operator();
   std::string operator()(const event::Thinking& e) const { return "*Thinking*\n\n" + Quote(e.content); }
-  std::string operator()(const event::MessageText& e) const { return "**Agent**\n\n" + Quote(e.content); }
+  std::string operator()(const event::MessageText& e) const {
+    return "**Agent**\n\n" + Quote(e.content) + Cited(e.citations);
+  }
   std::string operator()(const event::Answer& e) const {
     const std::string cut = e.reason.empty() ? "" : "\n*Cut off:* " + VisibleLine(e.reason) + "\n";
-    return "**Agent**\n\n" + Quote(e.content) + cut;
+    return "**Agent**\n\n" + Quote(e.content) + cut + Cited(e.citations);
+  }
+  std::string operator()(const event::WebSearch& e) const {
+    const std::string failed = e.error.empty() ? "" : " *(failed: " + Line(e.error) + ")*";
+    return "*Searched the web:* " + Code(e.query) + failed + "\n" + Pages(e.results);
+  }
+  static std::string Cited(const std::vector<Citation>& citations) {
+    return citations.empty() ? "" : "\n*Sources*\n" + Pages(SourcesOf(citations));
+  }
+  // As code, because the words of a page could be a link to something else.
+  static std::string Pages(const std::vector<WebSource>& pages) {
+    std::string out = pages.empty() ? "" : "\n";
+    for (const WebSource& page : pages) {
+      out += "- " + Code(page.url) + (page.title.empty() ? "" : ": " + Code(page.title)) + "\n";
+    }
+    return out;
   }
   std::string operator()(const event::ToolCallStarted& e) const {
     return "**Tool** " + Code(e.tool_name) + "\n\n" + Fenced(e.tool_input);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@ inline std::string FileLines(const std::vector<Attachment>& files) {
   }
   return lines;
 }
+
+// Pages of the web, one per line: "https://example.org/ (Title)". The last line says how many results are omitted.
+std::string SourceLines(const std::vector<WebSource>& sources, std::int64_t omitted = 0);
 
 // {"messages":[...]} on one line, the form in which other programs read conversations: each message as on the wire of
 // OpenAI's interface, without provider extras.

@@ -305,25 +305,25 @@ void RunTranslator::TakeNested(const event::Nested& nested, std::string& out) {
     messages_.push_back({{"id", id}, {"role", "assistant"}, {"content", said}, {"subagentRunId", agent}});
   };
   std::visit(
-      Overload{
-          Ignoring<event::Thinking, event::Usage, event::Retry, event::LoopDetected, event::Compacted, event::Failed>(),
-          [&](const event::MessageText& e) { say(e.content); }, [&](const event::Answer& e) { say(e.content); },
-          [&](const event::ToolCallStarted& e) {
-            const std::string id = agent + "-" + e.id;
-            emit({{"type", "TOOL_CALL_START"}, {"toolCallId", id}, {"toolCallName", e.tool_name}});
-            emit({{"type", "TOOL_CALL_ARGS"},
-                  {"toolCallId", id},
-                  {"delta", e.tool_input.empty() ? "{}" : e.tool_input}});
-            emit({{"type", "TOOL_CALL_END"}, {"toolCallId", id}});
-          },
-          [&](const event::ToolResult& e) {
-            const std::string id = agent + "-" + e.id;
-            emit({{"type", "TOOL_CALL_RESULT"},
-                  {"messageId", id + "-result"},
-                  {"toolCallId", id},
-                  {"content", e.tool_output},
-                  {"role", "tool"}});
-          }},
+      Overload{Ignoring<event::Thinking, event::WebSearch, event::Usage, event::Retry, event::LoopDetected,
+                        event::Compacted, event::Failed>(),
+               [&](const event::MessageText& e) { say(e.content); }, [&](const event::Answer& e) { say(e.content); },
+               [&](const event::ToolCallStarted& e) {
+                 const std::string id = agent + "-" + e.id;
+                 emit({{"type", "TOOL_CALL_START"}, {"toolCallId", id}, {"toolCallName", e.tool_name}});
+                 emit({{"type", "TOOL_CALL_ARGS"},
+                       {"toolCallId", id},
+                       {"delta", e.tool_input.empty() ? "{}" : e.tool_input}});
+                 emit({{"type", "TOOL_CALL_END"}, {"toolCallId", id}});
+               },
+               [&](const event::ToolResult& e) {
+                 const std::string id = agent + "-" + e.id;
+                 emit({{"type", "TOOL_CALL_RESULT"},
+                       {"messageId", id + "-result"},
+                       {"toolCallId", id},
+                       {"content", e.tool_output},
+                       {"role", "tool"}});
+               }},
       nested.step);
 }
 
@@ -401,12 +401,24 @@ void RunTranslator::TakeEvent(const AgentEvent& event, std::string& out) {
   const auto tell = [&](const auto& e) {
     Emit(out, {{"type", "CUSTOM"}, {"name", "reprise." + std::string(e.kName)}, {"value", ToJson(event)}});
   };
+  const auto tell_citations = [&](const std::vector<Citation>& citations) {
+    Json list = Json::array();
+    for (const Citation& each : citations) list.push_back(ToJson(each));
+    if (!list.empty()) Emit(out, {{"type", "CUSTOM"}, {"name", "reprise.citations"}, {"value", std::move(list)}});
+  };
   std::visit(Overload{Ignoring<event::ThinkingDelta, event::TextDelta, event::GrantsUpdated, event::FilesChanged,
                                event::Cancelled, event::Failed>(),
                       [&](const event::InteractionStarted& e) { TakeStarted(e, out); },
                       [&](const event::Thinking& e) { TakeThought(e.content, out); },
-                      [&](const event::MessageText& e) { TakeText(e.content, round, out); },
-                      [&](const event::Answer& e) { TakeText(e.content, round, out); },
+                      [&](const event::MessageText& e) {
+                        TakeText(e.content, round, out);
+                        tell_citations(e.citations);
+                      },
+                      [&](const event::Answer& e) {
+                        TakeText(e.content, round, out);
+                        tell_citations(e.citations);
+                      },
+                      [&](const event::WebSearch& e) { tell(e); },
                       [&](const event::ToolCallStarted& e) { Announce(e.id, e.tool_name, e.tool_input, round, out); },
                       [&](const event::ToolOutputDelta& e) { TakeOutput(e, out); },
                       [&](const event::ToolResult& e) { TakeResult(e, round, out); },

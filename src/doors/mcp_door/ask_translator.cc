@@ -105,29 +105,30 @@ void AskTranslator::TakeEvent(const AgentEvent& event, std::string& out) {
   const auto call = [&](const event::ToolCallStarted& e) {
     Progress(event.seq, e.tool_name + " " + Shortened(e.tool_input), out);
   };
-  std::visit(Overload{Ignoring<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::Thinking,
-                               event::MessageText, event::Answer, event::ToolOutputDelta, event::ToolResult,
-                               event::TaskUpdated, event::PlanUpdated, event::GrantsUpdated, event::Usage,
-                               event::LoopDetected, event::SentBack, event::Compacted, event::JobStarted,
-                               event::JobEnded, event::FilesChanged, event::Cancelled, event::Failed>(),
-                      call,
-                      [&](const event::Nested& e) {
-                        if (const auto* const started = std::get_if<event::ToolCallStarted>(&e.step)) call(*started);
-                      },
-                      [&](const event::Retry& e) { TakeRetry(event.seq, e, out); },
-                      [&](const event::ApprovalRequired& e) {
-                        waiting_[e.approval_id] = ApprovalForm(e);
-                        last_question_ = event.seq;
-                      },
-                      [&](const event::InputRequired& e) {
-                        waiting_[e.request_id] = InputForm(e, options_.can_open_urls);
-                        last_question_ = event.seq;
-                      },
-                      [&](const event::Approved& e) { Settle(e.approval_id, out); },
-                      [&](const event::Rejected& e) { Settle(e.approval_id, out); },
-                      [&](const event::InputReceived& e) { Settle(e.request_id, out); },
-                      [&](const event::InteractionComplete&) { waiting_.clear(); }},
-             event.payload);
+  std::visit(
+      Overload{Ignoring<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::Thinking,
+                        event::MessageText, event::Answer, event::ToolOutputDelta, event::ToolResult,
+                        event::TaskUpdated, event::PlanUpdated, event::GrantsUpdated, event::Usage, event::LoopDetected,
+                        event::SentBack, event::WebSearch, event::Compacted, event::JobStarted, event::JobEnded,
+                        event::FilesChanged, event::Cancelled, event::Failed>(),
+               call,
+               [&](const event::Nested& e) {
+                 if (const auto* const started = std::get_if<event::ToolCallStarted>(&e.step)) call(*started);
+               },
+               [&](const event::Retry& e) { TakeRetry(event.seq, e, out); },
+               [&](const event::ApprovalRequired& e) {
+                 waiting_[e.approval_id] = ApprovalForm(e);
+                 last_question_ = event.seq;
+               },
+               [&](const event::InputRequired& e) {
+                 waiting_[e.request_id] = InputForm(e, options_.can_open_urls);
+                 last_question_ = event.seq;
+               },
+               [&](const event::Approved& e) { Settle(e.approval_id, out); },
+               [&](const event::Rejected& e) { Settle(e.approval_id, out); },
+               [&](const event::InputReceived& e) { Settle(e.request_id, out); },
+               [&](const event::InteractionComplete&) { waiting_.clear(); }},
+      event.payload);
 }
 
 // All published events have been taken. Questions asked together are published together, so all of them are here.
@@ -194,6 +195,10 @@ void AskTranslator::End(bool complete, std::string& out) {
                             {"status", complete && run_.status ? ToString(*run_.status) : "STOPPING"},
                             {"answer", run_.answer.content}},
                            failed);
+  for (const WebSource& source : SourcesOf(run_.answer.citations)) {
+    const std::string& name = source.title.empty() ? source.url : source.title;
+    result["content"].push_back({{"type", "resource_link"}, {"uri", source.url}, {"name", name}});
+  }
   if (!unasked_.empty()) {
     const std::string note = "The person was not asked: " + unasked_ + ". That counts as a form that was dismissed.";
     result["content"].push_back({{"type", "text"}, {"text", note}});

@@ -86,12 +86,16 @@ void AgentTranslator::TakeEvent(const AgentEvent& event, std::string& out) {
   run_.Take(event);
   std::visit(Overload{Ignoring<event::ThinkingDelta, event::TextDelta, event::ToolOutputDelta, event::ToolResult,
                                event::InputReceived, event::TaskUpdated, event::PlanUpdated, event::GrantsUpdated,
-                               event::Retry, event::LoopDetected, event::SentBack, event::Compacted, event::JobStarted,
-                               event::JobEnded, event::FilesChanged, event::Cancelled>(),
+                               event::WebSearch, event::Retry, event::LoopDetected, event::SentBack, event::Compacted,
+                               event::JobStarted, event::JobEnded, event::FilesChanged, event::Cancelled>(),
                       [&](const event::InteractionStarted&) { BeginAnswer(out); },
-                      [&](const event::MessageText& e) { TakeAnswer(e.content, out); },
+                      [&](const event::MessageText& e) {
+                        TakeAnswer(e.content, out);
+                        writer_->Cite(e.content, e.citations, out);
+                      },
                       [&](const event::Answer& e) {
                         TakeAnswer(e.content, out);
+                        writer_->Cite(e.content, e.citations, out);
                         end_.truncated = e.reason;
                         spoken_digest_ = SpokenDigest(std::exchange(spoken_, {}));
                       },

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "domain/transcript/transcript.h"
 #include "doors/openai/request.h"
@@ -43,6 +44,8 @@ class AnswerWriter {
   virtual void Begin(const AnswerHead& head, std::string& out) = 0;
   virtual void Thinking(std::string_view escaped, std::string& out) = 0;
   virtual void Text(std::string_view escaped, std::string& out) = 0;
+  // The citations of `text`, which has just been written.
+  virtual void Cite(const std::string& text, const std::vector<Citation>& citations, std::string& out) = 0;
   // A call by a model alone, for its client to run.
   virtual void Call(const ToolCall& call, std::string& out) = 0;
   virtual void End(const AnswerEnd& end, std::string& out) = 0;
@@ -52,6 +55,12 @@ class AnswerWriter {
 std::unique_ptr<AnswerWriter> MakeChatCompletionWriter(const OpenAiRequest& request);
 // Events from response.created to response.completed, or a response.
 std::unique_ptr<AnswerWriter> MakeResponseWriter(const OpenAiRequest& request);
+
+// The number of characters that the inside of a JSON string has.
+std::int64_t EscapedCharacters(std::string_view escaped);
+
+// The members of a url_citation. `begin`: where the cited text begins, in characters.
+void WriteCitation(JsonObjectWriter& out, const Citation& citation, std::int64_t begin);
 
 // {"message":...,"type":...,"param":null,"code":...,"retryable":...}
 std::string OpenAiErrorObject(const AnswerFailure& failure, std::string_view type = "server_error");

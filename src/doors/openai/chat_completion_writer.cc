@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <utility>
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "doors/openai/answer_writer.h"
 
 namespace reprise::openai {
@@ -39,7 +41,26 @@ class ChatCompletionWriter final : public AnswerWriter {
   void Thinking(std::string_view escaped, std::string& out) override {
     Piece("reasoning_content", thinking_, escaped, out);
   }
-  void Text(std::string_view escaped, std::string& out) override { Piece("content", text_, escaped, out); }
+  void Text(std::string_view escaped, std::string& out) override {
+    characters_ += EscapedCharacters(escaped);
+    Piece("content", text_, escaped, out);
+  }
+
+  void Cite(const std::string& text, const std::vector<Citation>& citations, std::string& out) override {
+    const std::int64_t begin = std::max<std::int64_t>(0, characters_ - CharactersIn(text));
+    std::string list;
+    for (const Citation& each : citations) {
+      list += list.empty() ? "" : ",";
+      AppendJsonObject(list, [&](JsonObjectWriter& json) {
+        json["type"] = std::string_view("url_citation");
+        AppendJsonObject(json.Name("url_citation"),
+                         [&](JsonObjectWriter& citation) { WriteCitation(citation, each, begin); });
+      });
+    }
+    if (list.empty()) return;
+    if (stream_) return Delta("\"annotations\":[" + list + "]", out);
+    annotations_ += (annotations_.empty() ? "" : ",") + list;
+  }
 
   void Call(const ToolCall& call, std::string& out) override {
     std::string json = "{";
@@ -92,6 +113,7 @@ class ChatCompletionWriter final : public AnswerWriter {
     out += head_ + ",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":";
     out += says_nothing ? "null" : "\"" + text_ + "\"";
     out += ",\"refusal\":null";
+    if (!annotations_.empty()) out += ",\"annotations\":[" + annotations_ + "]";
     if (!thinking_.empty()) out += ",\"reasoning_content\":\"" + thinking_ + "\"";
     if (!calls_.empty()) out += ",\"tool_calls\":[" + calls_ + "]";
     out += "},\"logprobs\":null,\"finish_reason\":\"" + finish + "\"}],\"usage\":" + ChatUsage(end.usage) + "}";
@@ -99,8 +121,9 @@ class ChatCompletionWriter final : public AnswerWriter {
 
   const bool stream_, include_usage_;
   const std::string model_;
-  std::string head_;                     // the beginning of all chunks
-  std::string text_, thinking_, calls_;  // of an answer that is no stream
+  std::string head_;                                   // the beginning of all chunks
+  std::string text_, thinking_, calls_, annotations_;  // of an answer that is no stream
+  std::int64_t characters_ = 0;                        // of the text so far
   int calls_count_ = 0;
 };
 
@@ -108,6 +131,24 @@ class ChatCompletionWriter final : public AnswerWriter {
 
 std::unique_ptr<AnswerWriter> MakeChatCompletionWriter(const OpenAiRequest& request) {
   return std::make_unique<ChatCompletionWriter>(request);
+}
+
+std::int64_t EscapedCharacters(std::string_view escaped) {
+  std::int64_t characters = 0;
+  for (std::size_t at = 0; at < escaped.size(); ++characters) {
+    const bool is_escape = escaped[at] == '\\';
+    const bool has_code = is_escape && escaped.substr(at + 1, 1) == "u";
+    at += has_code ? 6 : is_escape ? 2 : 1;
+    while (at < escaped.size() && (static_cast<unsigned char>(escaped[at]) & 0xC0) == 0x80) ++at;
+  }
+  return characters;
+}
+
+void WriteCitation(JsonObjectWriter& out, const Citation& citation, std::int64_t begin) {
+  out["start_index"] = begin + citation.start;
+  out["end_index"] = begin + citation.end;
+  out["url"] = citation.source.url;
+  out["title"] = citation.source.title;
 }
 
 std::string OpenAiErrorObject(const AnswerFailure& failure, std::string_view type) {

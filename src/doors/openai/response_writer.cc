@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "doors/openai/answer_writer.h"
 
 namespace reprise::openai {
@@ -94,6 +95,25 @@ class ResponseWriter final : public AnswerWriter {
   void Thinking(std::string_view escaped, std::string& out) override { Piece(Kind::kReasoning, escaped, out); }
   void Text(std::string_view escaped, std::string& out) override { Piece(Kind::kMessage, escaped, out); }
 
+  void Cite(const std::string& text, const std::vector<Citation>& citations, std::string& out) override {
+    if (open_ != Kind::kMessage) return;
+    const std::int64_t begin = std::max<std::int64_t>(0, EscapedCharacters(text_) - CharactersIn(text));
+    for (const Citation& each : citations) {
+      std::string annotation;
+      AppendJsonObject(annotation, [&](JsonObjectWriter& json) {
+        json["type"] = std::string_view("url_citation");
+        WriteCitation(json, each, begin);
+      });
+      if (stream_) {
+        Event("response.output_text.annotation.added",
+              Place() + ",\"annotation_index\":" + std::to_string(annotations_count_) + ",\"annotation\":" + annotation,
+              out);
+      }
+      ++annotations_count_;
+      annotations_ += (annotations_.empty() ? "" : ",") + annotation;
+    }
+  }
+
   void Call(const ToolCall& call, std::string& out) override {
     Close(out);
     const std::string id = ItemId("fc_");
@@ -173,7 +193,8 @@ class ResponseWriter final : public AnswerWriter {
   }
   std::string Part(const std::string& text) const {
     if (open_ == Kind::kReasoning) return "{\"type\":\"reasoning_text\",\"text\":\"" + text + "\"}";
-    return "{\"type\":\"output_text\",\"text\":\"" + text + "\",\"annotations\":[],\"logprobs\":[]}";
+    return "{\"type\":\"output_text\",\"text\":\"" + text + "\",\"annotations\":[" + annotations_ +
+           "],\"logprobs\":[]}";
   }
   // Most clients read a reasoning item's summary if they do not show its content.
   static std::string Summary(const std::string& text) {
@@ -224,7 +245,8 @@ class ResponseWriter final : public AnswerWriter {
       Event("response.content_part.done", Place() + ",\"part\":" + Part(text_), out);
     }
     open_ = Kind::kNone;
-    text_ = {};
+    text_ = annotations_ = {};
+    annotations_count_ = 0;
     Done(item, out);
   }
 
@@ -300,7 +322,8 @@ class ResponseWriter final : public AnswerWriter {
   std::uint64_t sequence_ = 0;
   std::size_t index_ = 0;  // of the open item, or of the next one
   Kind open_ = Kind::kNone;
-  std::string text_;   // of the open item
+  std::string text_, annotations_;  // of the open item
+  int annotations_count_ = 0;
   std::string items_;  // the finished items
 };
 
