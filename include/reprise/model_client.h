@@ -140,6 +140,8 @@ struct ModelRequest {  // read by Generate before it returns
   const ModelWishes* wishes = nullptr;  // null: none
   // Ids of earlier calls, which no call of the response may reuse: some providers count anew in each response.
   std::vector<std::string> used_call_ids = {};
+  // Offers the provider's own web search, if the client is configured to (WebSearchOptions).
+  bool may_search = false;
 };
 
 // A response without its text and thinking, which went through the ModelStream and are stored nowhere else.
@@ -150,7 +152,12 @@ struct ModelResponse {
   std::string extras;
   // Why the text is truncated, a word of event::Answer::reason or the provider's own; empty: the answer is whole.
   std::string truncated = {};
-  std::string model = {};  // that answered, according to the provider; empty: not stated
+  std::string model = {};                       // that answered, according to the provider; empty: not stated
+  std::vector<event::WebSearch> searches = {};  // by the provider
+  std::vector<Citation> citations = {};         // in the text
+  // The provider has paused and wants the response back at the end of the next request, to go on with it. There are no
+  // calls, and perhaps no text.
+  bool pauses = false;
 };
 
 // `retry_after` of a failure that taught the client to send the next request differently (for example without a

@@ -21,6 +21,14 @@
 
 namespace reprise {
 
+// The web search of a provider, which runs it.
+struct WebSearchOptions {
+  bool is_on = false;
+  std::int64_t max_uses = 0;                                      // searches in one response; 0: the provider's limit
+  std::vector<std::string> allowed_domains{}, blocked_domains{};  // of results; not both
+  bool operator==(const WebSearchOptions&) const = default;
+};
+
 // A source of models. `api_key` is secret, `headers` and `query` may hold secrets: never log or print an Options as a
 // whole.
 struct ProviderOptions {
@@ -30,6 +38,7 @@ struct ProviderOptions {
   std::string api_key{};                                       // empty: none
   std::vector<std::pair<std::string, std::string>> headers{};  // sent with each request, in place of ours
   std::vector<std::pair<std::string, std::string>> query{};    // likewise, after the query of base_url
+  WebSearchOptions web_search{};
 };
 
 struct ToolPolicy {

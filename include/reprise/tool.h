@@ -279,7 +279,12 @@ class ToolSet {
   virtual bool RequiresApproval(const Tool& tool) const = 0;
   // Whether a model gets the tool's description only when it has looked for it (agent/deferred_tools).
   virtual bool IsDeferred(std::string_view /*name*/) const { return false; }
+  // Whether the configuration lets the model use its provider's web search, which nobody can be asked about.
+  virtual bool AllowsWebSearch() const { return true; }
 };
+
+// The name of the provider's web search in lists of tools that are allowed, denied or need approval.
+inline constexpr std::string_view kWebSearchName = "web_search";
 
 // Another program that offers tools.
 struct ToolServer {

@@ -51,6 +51,15 @@ std::vector<std::string> UsedCallIds(const Messages& messages) {
   return ids;
 }
 
+// An answer that the provider pauses more often is shown as cut off.
+constexpr int kMostPauses = 16;
+
+// A search leaves the machine only to the provider, which gets the whole conversation anyway, and changes nothing.
+bool MaySearch(ApprovalGate& approvals, const AgentLimits& limits, const ToolSet& tools) {
+  return approvals.ModeFor({}) != ApprovalMode::kDenyAll && limits.also_mode != ApprovalMode::kDenyAll &&
+         tools.AllowsWebSearch();
+}
+
 Error Stopped() { return MakeError(ErrorCode::kCancelled, "the interaction was cancelled"); }
 
 Error TooMuchSaid(std::size_t limit) {
@@ -165,8 +174,9 @@ Async<Result<Nothing>> AgentLoop::TakeTurn(Interrupted where) {
   }
   if (limits_.only_sum_up) co_return co_await OnlySumUp();
   while (!turn_.goes_round && !turn_.stands_still) {
-    const Result<ModelResponse> response = co_await AskModel();
+    Result<ModelResponse> response = co_await AskModel();
     if (!response) co_return Fail(response.error());
+    response->pauses = response->pauses && ++times_paused_ <= kMostPauses;
     const auto sent_back = SentBack(*response);
     if (!sent_back) co_return Fail(sent_back.error());
     RecordResponse(*response, *sent_back);
@@ -174,7 +184,7 @@ Async<Result<Nothing>> AgentLoop::TakeTurn(Interrupted where) {
     context_.Calibrate(estimate_, response->usage.input_tokens);
     ShowUsage(response->usage, /*of_conversation=*/true);
     turn_.span.End();
-    if (response->tool_calls.empty() && !*sent_back) co_return Nothing{};
+    if (response->tool_calls.empty() && !*sent_back && !response->pauses) co_return Nothing{};
     ++turn_.round;
   }
   co_return Fail(Reason::kLoopDetected,
@@ -218,7 +228,8 @@ Async<Result<ModelResponse>> AgentLoop::AskModel() {
 Result<std::optional<std::string>> AgentLoop::SentBack(const ModelResponse& response) {
   const bool may_go_on =
       times_sent_back_ < limits_.max_sent_back && turn_.round + 1 < static_cast<std::uint32_t>(limits_.max_rounds);
-  if (!response.tool_calls.empty() || parts_.guard == nullptr || !may_go_on) return std::optional<std::string>();
+  const bool is_answer = response.tool_calls.empty() && !response.pauses;
+  if (!is_answer || parts_.guard == nullptr || !may_go_on) return std::optional<std::string>();
   auto why = parts_.guard->CheckAnswer(turn_.round, times_sent_back_, said_->text(), turn_.stop);
   if (!turn_.stop.stop_requested()) return why;
   RecordPartial();
@@ -437,7 +448,8 @@ Async<Result<ModelResponse>> AgentLoop::SendRequest() {
                              .system = system_,
                              .max_response_bytes = std::min(kMaxResponseBytes, limits_.max_said - said),
                              .files = parts_.files,
-                             .used_call_ids = UsedCallIds(turn_.state.messages)};
+                             .used_call_ids = UsedCallIds(turn_.state.messages),
+                             .may_search = MaySearch(parts_.approvals, limits_, *turn_.tools)};
   Result<ModelResponse> response = co_await AskModelClient(parts_, request, *said_, turn_.stop, turn_.span);
   *parts_.said += said_->bytes() + (response ? SizeBesideText(*response) : 0);
   co_return response;
@@ -492,7 +504,7 @@ void AgentLoop::RecordPartial() {
 }
 
 void AgentLoop::RecordResponse(const ModelResponse& response, const std::optional<std::string>& sent_back) {
-  const bool is_answer = response.tool_calls.empty() && !sent_back;
+  const bool is_answer = response.tool_calls.empty() && !sent_back && !response.pauses;
   if (!is_answer && response.usage != TokenUsage{}) parts_.observer.Spent(turn_.round, response.usage);
   RecordThinking();
   std::string text = said_->TakeText();
@@ -505,10 +517,11 @@ void AgentLoop::RecordResponse(const ModelResponse& response, const std::optiona
   }
   parts_.observer.StateGrew(turn_.state);
   if (is_answer) {
-    parts_.observer.Emit(turn_.round, event::Answer{std::move(text), response.truncated});
+    parts_.observer.Emit(turn_.round, event::Answer{std::move(text), response.truncated, response.citations});
   } else if (!text.empty()) {
-    parts_.observer.Emit(turn_.round, event::MessageText{std::move(text)});
+    parts_.observer.Emit(turn_.round, event::MessageText{std::move(text), response.citations});
   }
+  for (const event::WebSearch& search : response.searches) parts_.observer.Emit(turn_.round, search);
   if (sent_back) parts_.observer.Emit(turn_.round, event::SentBack{*sent_back, ++times_sent_back_});
 }
 

@@ -83,6 +83,7 @@ class AgentLoop {
   std::string system_;                                // the prompt of the request under way
   std::string told_by_guard_;                         // the guard's part of it
   int times_sent_back_ = 0;
+  int times_paused_ = 0;               // by the provider, which then went on
   std::int64_t estimate_ = 0;          // of the request under way
   std::unique_ptr<StreamRelay> said_;  // the model's output in this round
 };

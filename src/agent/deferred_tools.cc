@@ -69,6 +69,7 @@ class DeferringSet final : public ToolSet {
   const std::vector<ToolSpec>& specs() const override { return specs_; }
   bool RequiresApproval(const Tool& tool) const override { return &tool != &search_ && all_->RequiresApproval(tool); }
   bool IsDeferred(std::string_view name) const override { return deferred_.contains(name); }
+  bool AllowsWebSearch() const override { return all_->AllowsWebSearch(); }
 
   // The best first, at most kMostFound.
   std::vector<const ToolSpec*> Search(const std::string& query) const {

@@ -52,13 +52,17 @@ bool IsNamed(const std::string& pattern, const std::string& tool) { return Speak
 
 // The tools of a person's agent: none that asks a person or changes the agenda, which are the calling agent's.
 std::shared_ptr<const ToolSet> ToolsFor(const Agent& agent, std::shared_ptr<const ToolSet> all) {
-  return std::make_shared<ToolSubset>(std::move(all), [wanted = agent.tools](const Tool& tool) {
+  const auto is_wanted = [wanted = agent.tools](const std::string& name) {
+    return !wanted || std::any_of(wanted->begin(), wanted->end(),
+                                  [&](const std::string& pattern) { return IsNamed(pattern, name); });
+  };
+  const auto keeps = [is_wanted](const Tool& tool) {
     const ToolTraits& traits = tool.traits();
     const std::string& name = traits.spec.name;
     if (traits.delegates || traits.concurrency == Concurrency::kNever || name == kSearchToolsName) return false;
-    return !wanted || std::any_of(wanted->begin(), wanted->end(),
-                                  [&](const std::string& pattern) { return IsNamed(pattern, name); });
-  });
+    return is_wanted(name);
+  };
+  return std::make_shared<ToolSubset>(std::move(all), keeps, is_wanted(std::string(kWebSearchName)));
 }
 
 class SubAgentTools final : public ToolRegistry {
@@ -174,7 +178,8 @@ std::string Missing(const Agent& agent, const ToolSet& tools) {
   for (const std::string& pattern : agent.tools.value_or(std::vector<std::string>())) {
     const bool is_there = std::any_of(tools.specs().begin(), tools.specs().end(),
                                       [&](const ToolSpec& spec) { return IsNamed(pattern, spec.name); });
-    if (!is_there) missing += " " + pattern;
+    const bool is_search = tools.AllowsWebSearch() && IsNamed(pattern, std::string(kWebSearchName));
+    if (!is_there && !is_search) missing += " " + pattern;
   }
   return missing.empty() ? missing : "\n(The agent names tools that it cannot have here:" + missing + ")";
 }

@@ -248,6 +248,9 @@ void Replay::Generate(const ModelRequest& request, ModelStream& stream, std::sto
         ModelResponse whole{
             .tool_calls = round->message->tool_calls, .usage = round->usage, .extras = round->message->extras};
         whole.truncated = round->truncated;
+        whole.searches = round->searches;
+        whole.citations = round->citations;
+        whole.pauses = round->pauses;
         const bool shown = round->calls.empty() || round->calls.front().asked;
         if (!shown && round->calls.front().stopped_before()) stop_.request_stop();
         response = std::move(whole);

@@ -204,7 +204,10 @@ void Note(RecordedRound& round, const EventPayload& payload, std::size_t at) {
   if (const auto* answer = std::get_if<event::Answer>(&payload)) {
     round.complete = true;
     round.truncated = answer->reason;
+    round.citations = answer->citations;
   }
+  if (const auto* said = std::get_if<event::MessageText>(&payload)) round.citations = said->citations;
+  if (const auto* search = std::get_if<event::WebSearch>(&payload)) round.searches.push_back(*search);
   if (const RecordedCall* call = AsksAboutHost(round, payload)) return step(call->call.id);
   if (const auto* asked = std::get_if<event::ApprovalRequired>(&payload)) {
     about(asked->call_id, [&](RecordedCall& call) {
@@ -354,6 +357,14 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
   }
   for (std::size_t at = 0; at < recording.events.size(); ++at) {
     Note(recording.rounds[recording.events[at].round_index], recording.events[at].payload, at);
+  }
+  std::uint32_t last_round = 0;
+  for (const auto* events : {&recording.events, &recording.last_words}) {
+    for (const AgentEvent& event : *events) last_round = std::max(last_round, event.round_index);
+  }
+  for (auto& [index, round] : recording.rounds) {
+    // It was neither an answer nor had calls, and the agent went on.
+    if (round.message && !round.complete && index < last_round) round.pauses = round.complete = true;
   }
   recording.end.agenda = interaction.final_agent_state->agenda;
   recording.end.compaction = interaction.final_agent_state->compaction;

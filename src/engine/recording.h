@@ -71,6 +71,9 @@ struct RecordedRound {
   bool complete = false;                   // the response was complete
   std::string truncated{};                 // why its text is cut; empty if it is not
   std::optional<std::string> sent_back{};  // why a check did not accept the answer
+  std::vector<event::WebSearch> searches{};
+  std::vector<Citation> citations{};  // in its text
+  bool pauses = false;                // the provider paused, and the next round went on
 };
 
 // kConflict (reason "not_replayable") if `interaction` has not ended or has no final state, or if its events do not

@@ -73,7 +73,8 @@ Result<void> ConfiguredModelDirectory::Add(Transport& transport, ProviderConfig 
                                                                       .idle_timeout = config.idle_timeout,
                                                                       .models = std::move(config.models),
                                                                       .facts = std::move(config.facts),
-                                                                      .additions = std::move(config.additions)});
+                                                                      .additions = std::move(config.additions),
+                                                                      .web_search = std::move(config.web_search)});
   } else {
     OpenAiOptions options{.base_url = std::move(config.base_url),
                           .api_key = std::move(config.api_key),
@@ -82,7 +83,8 @@ Result<void> ConfiguredModelDirectory::Add(Transport& transport, ProviderConfig 
                           .idle_timeout = config.idle_timeout,
                           .models = std::move(config.models),
                           .facts = std::move(config.facts),
-                          .additions = std::move(config.additions)};
+                          .additions = std::move(config.additions),
+                          .web_search = std::move(config.web_search)};
     if (config.type == "openai_responses") {
       provider.client = std::make_unique<ResponsesClient>(transport, std::move(options));
     } else {

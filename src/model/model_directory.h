@@ -10,6 +10,7 @@
 #include "model/endpoint.h"
 #include "model/model_listing.h"
 #include "reprise/model_client.h"
+#include "reprise/options.h"
 #include "reprise/transport.h"
 
 namespace reprise {
@@ -25,6 +26,7 @@ struct ProviderConfig {
   bool lists_models = true;              // List also asks the provider
   bool asks_people = true;               // of type "offline": see OfflineOptions
   EndpointAdditions additions = {};
+  WebSearchOptions web_search = {};
   std::map<std::string, ModelFacts, std::less<>> facts = {};  // by the provider's own names
 };
 

@@ -24,8 +24,9 @@ bool HasContent(const Message& message) {
          (!message.content && message.extras.find("\"content\"") != std::string::npos);
 }
 
-bool IsSilent(const Message& message) {
-  return message.role != Role::kTool && message.tool_calls.empty() && !HasContent(message);
+bool IsSilent(const Message& message, const HistoryForm& form) {
+  return message.role != Role::kTool && message.tool_calls.empty() && !HasContent(message) &&
+         (form.with_blocks_of.empty() || !HasOwnCalls(message, form.with_blocks_of));
 }
 
 // Whether every result follows its call, and every call has a result.
@@ -66,6 +67,10 @@ bool HasIdTwice(const Messages& messages) {
 
 bool Join(const Message& a, const Message& b, const HistoryForm& form) {
   if (a.role != b.role || !a.tool_calls.empty()) return false;
+  const auto has_blocks = [&](const Message& message) {
+    return !form.with_blocks_of.empty() && message.extras.find("\"blocks\"") != std::string::npos;
+  };
+  if (a.role == Role::kAssistant && (has_blocks(a) || has_blocks(b))) return false;
   return (a.role == Role::kUser && form.joins_users) || (a.role == Role::kAssistant && form.joins_answers);
 }
 
@@ -146,7 +151,8 @@ std::uint64_t HashOfText(std::string_view text) {
 }  // namespace
 
 std::optional<Messages> MendHistory(const Messages& messages, const HistoryForm& form) {
-  const bool has_silent = std::any_of(messages.begin(), messages.end(), IsSilent);
+  const auto is_silent = [&](const Message& message) { return IsSilent(message, form); };
+  const bool has_silent = std::any_of(messages.begin(), messages.end(), is_silent);
   const bool is_paired = AreCallsPaired(messages);
   const bool has_twice = form.unique_call_ids && HasIdTwice(messages);
   const bool has_neighbours = HasNeighbours(messages, form);
@@ -154,7 +160,7 @@ std::optional<Messages> MendHistory(const Messages& messages, const HistoryForm&
   std::vector<Message> rest(messages.begin(), messages.end()), mended;
   for (std::size_t i = 0; i < rest.size(); ++i) {
     Message message = std::move(rest[i]);
-    if (IsSilent(message)) {
+    if (is_silent(message)) {
       if (message.role != Role::kUser) continue;
       message.content = std::string(kSilence);
       message.extras.clear();
@@ -292,14 +298,27 @@ std::vector<AnthropicBlock> Kept(const Message& message, std::string_view provid
     if (*type == "text") {
       const auto bytes = block.find("bytes");
       const bool is_size = bytes != block.end() && bytes->is_number_unsigned();
-      blocks.push_back({.kind = Kind::kText, .text_bytes = is_size ? bytes->get<std::size_t>() : 0});
+      const auto citations = block.find("citations");
+      const bool cites = citations != block.end() && citations->is_array() && !citations->empty();
+      blocks.push_back({.kind = Kind::kText,
+                        .text_bytes = is_size ? bytes->get<std::size_t>() : 0,
+                        .json = cites ? DumpJson(*citations) : std::string()});
     } else if (*type == "tool_use") {
       blocks.push_back({.kind = Kind::kToolUse});
     } else {
-      blocks.push_back({.kind = Kind::kVerbatim, .json = DumpJson(block)});
+      const bool is_call = *type == "server_tool_use";
+      blocks.push_back({.kind = Kind::kVerbatim,
+                        .json = DumpJson(block),
+                        .own_call = is_call ? TextMember(block, "id") : std::string(),
+                        .own_result = TextMember(block, "tool_use_id")});
     }
   }
   return blocks;
+}
+
+bool MayHaveOwnCalls(const Message& message) {
+  return message.extras.find("server_tool_use") != std::string::npos ||
+         message.extras.find("_tool_result") != std::string::npos;
 }
 
 bool Fit(const std::vector<AnthropicBlock>& blocks, const Message& message) {
@@ -315,14 +334,16 @@ bool Fit(const std::vector<AnthropicBlock>& blocks, const Message& message) {
 }  // namespace
 
 std::string ExtrasOf(const std::vector<AnthropicBlock>& blocks, std::string_view provider) {
-  const bool plain = std::none_of(blocks.begin(), blocks.end(),
-                                  [](const AnthropicBlock& block) { return block.kind == Kind::kVerbatim; });
+  const bool plain =
+      std::none_of(blocks.begin(), blocks.end(), [](const AnthropicBlock& block) { return !block.json.empty(); });
   if (plain) return {};
   Json kept = Json::array();
   for (const AnthropicBlock& block : blocks) {
     switch (block.kind) {
       case Kind::kText:
         kept.push_back({{"type", "text"}, {"bytes", block.text_bytes}});
+        if (auto citations = ParseJson(block.json, kMaxJsonDepth, DuplicateMembers::kLastWins))
+          kept.back()["citations"] = *std::move(citations);
         break;
       case Kind::kToolUse:
         kept.push_back({{"type", "tool_use"}});
@@ -334,6 +355,12 @@ std::string ExtrasOf(const std::vector<AnthropicBlock>& blocks, std::string_view
     }
   }
   return MakeProviderExtras(provider, {{std::string(kBlocks), std::move(kept)}});
+}
+
+bool HasOwnCalls(const Message& message, std::string_view provider) {
+  if (message.role != Role::kAssistant || !MayHaveOwnCalls(message)) return false;
+  const std::vector<AnthropicBlock> blocks = Kept(message, provider);
+  return std::any_of(blocks.begin(), blocks.end(), [](const AnthropicBlock& block) { return block.is_of_search(); });
 }
 
 std::vector<AnthropicBlock> BlocksOf(const Message& message, std::string_view provider) {

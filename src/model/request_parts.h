@@ -18,6 +18,9 @@ struct HistoryForm {
   bool unique_call_ids = false;  // call ids are unique in the whole conversation
   bool joins_users = false;      // consecutive user messages become one
   bool joins_answers = false;    // likewise consecutive answers
+  // The provider whose answers hold blocks (kBlocks): one with the provider's own calls says something even without
+  // text, and one with blocks is not joined, which would mix up their places. Empty: none.
+  std::string_view with_blocks_of = {};
 };
 
 // The messages in a form that any provider accepts; nullopt if they already are. Empty answers are left out; empty
@@ -76,10 +79,13 @@ std::size_t EncodedSize(const Messages& messages);
 //
 //             "blocks": [{"type":"thinking","thinking":"...","signature":"..."},
 //                        {"type":"redacted_thinking","data":"..."},
-//                        {"type":"text","bytes":12}, {"type":"tool_use"}]
+//                        {"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"..."}},
+//                        {"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[...]},
+//                        {"type":"text","bytes":12,"citations":[...]}, {"type":"tool_use"}]
 //
-// Thinking is kept unchanged, because the provider accepts it back only unchanged and in its place. Text and calls
-// stand in the message itself; their blocks give the number of bytes of its content, or refer to the next of its calls.
+// Thinking, the provider's own calls with their results, and citations are kept unchanged, because the provider accepts
+// them back only unchanged and in their places. Text and calls stand in the message itself; their blocks give the
+// number of bytes of its content, or refer to the next of its calls.
 inline constexpr std::string_view kBlocks = "blocks";
 // The same as version 0.1 stored it, beside provider_extras. It does not name the provider, so it goes to any provider
 // of this type.
@@ -90,11 +96,17 @@ struct AnthropicBlock {
   enum class Kind { kText, kToolUse, kVerbatim };
   Kind kind = Kind::kText;
   std::size_t text_bytes = 0;  // kText; npos: all the rest
-  std::string json{};          // kVerbatim: the block, unchanged
+  std::string json{};          // kVerbatim: the block, unchanged; kText: its citations, an array; empty: none
+  // kVerbatim: the id of the provider's own call that it is, or whose result it is; else empty.
+  std::string own_call{}, own_result{};
+  bool is_of_search() const { return !own_call.empty() || !own_result.empty(); }
 };
 
 // The extras of an assistant message with these blocks; empty if they add nothing to the message.
 std::string ExtrasOf(const std::vector<AnthropicBlock>& blocks, std::string_view provider);
+
+// Whether an answer has calls that `provider` has run itself, or their results.
+bool HasOwnCalls(const Message& message, std::string_view provider);
 
 // The blocks of an assistant message for `provider`. If it has none for this provider (another one wrote it), or its
 // blocks no longer fit its text and calls, the blocks are built from its stored thinking, text and calls.

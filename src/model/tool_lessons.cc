@@ -340,6 +340,26 @@ bool ToolLessons::Learn(const std::string& model, const std::vector<ToolSpec>& s
   return true;
 }
 
+bool ToolLessons::OffersSearch(const WebSearchOptions& search, const ModelRequest& request) const {
+  const auto is_of_that_name = [](const ToolSpec& tool) { return tool.name == kWebSearchName; };
+  if (!search.is_on || !request.may_search) return false;
+  if (std::any_of(request.tools.begin(), request.tools.end(), is_of_that_name)) return false;
+  const MutexLock lock(mutex_);
+  const auto known = models_.find(request.model);
+  return known == models_.end() || !known->second.refused.contains(kWebSearchName);
+}
+
+bool ToolLessons::LearnSearch(const std::string& model, const Error& error) {
+  if (!error.Is(Reason::kProviderBadRequest)) return false;
+  constexpr std::size_t kLongestReason = 300;
+  const std::string words = LowerCase(error.message + error.detail);
+  if (words.find("web_search") == words.npos && words.find("web search") == words.npos) return false;
+  LogWarning("the model provider refuses its web search: it is left out",
+             {{"model", model}, {"detail", error.message}});
+  const MutexLock lock(mutex_);
+  return models_[model].refused.emplace(kWebSearchName, Utf8Prefix(error.message, kLongestReason)).second;
+}
+
 std::vector<LeftOutTool> ToolLessons::LeftOut() const {
   std::vector<LeftOutTool> all;
   const MutexLock lock(mutex_);
@@ -361,7 +381,8 @@ ModelRequest WithHistoryAndTools(const ModelRequest& request, const Messages& me
           .traceparent = request.traceparent,
           .files = request.files,
           .wishes = request.wishes,
-          .used_call_ids = request.used_call_ids};
+          .used_call_ids = request.used_call_ids,
+          .may_search = request.may_search};
 }
 
 }  // namespace reprise

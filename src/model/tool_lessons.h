@@ -9,6 +9,7 @@
 
 #include "base/mutex.h"
 #include "reprise/model_client.h"
+#include "reprise/options.h"
 
 namespace reprise {
 
@@ -28,6 +29,11 @@ class ToolLessons {
   Tools TakenBy(const std::string& model, const std::vector<ToolSpec>& tools);
   // Learns from the error of a request with the tools `sent`. True if the next request omits the rejected part.
   bool Learn(const std::string& model, const std::vector<ToolSpec>& sent, const Error& error);
+  // Whether a request offers the provider's web search: it is on and wanted, no tool has its name, and the model has
+  // not rejected it.
+  bool OffersSearch(const WebSearchOptions& search, const ModelRequest& request) const;
+  // Learns from the error of a request that offered it. True if the next request omits it.
+  bool LearnSearch(const std::string& model, const Error& error);
   std::vector<LeftOutTool> LeftOut() const;
 
  private:

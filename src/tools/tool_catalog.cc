@@ -76,7 +76,8 @@ struct ToolCatalog::Offer {
 
 class ToolCatalog::FixedToolSet final : public ToolSet {
  public:
-  explicit FixedToolSet(std::shared_ptr<Workspace> workspace) : workspace_(std::move(workspace)) {}
+  FixedToolSet(std::shared_ptr<Workspace> workspace, bool allows_web_search)
+      : workspace_(std::move(workspace)), allows_web_search_(allows_web_search) {}
 
   // False if its name is taken.
   bool Add(const Offer& offer) {
@@ -110,6 +111,7 @@ class ToolCatalog::FixedToolSet final : public ToolSet {
     const Offer* offer = OfferOf(tool);
     return offer == nullptr || offer->requires_approval;  // unknown tools ask
   }
+  bool AllowsWebSearch() const override { return allows_web_search_; }
 
  private:
   const Offer* OfferOf(const Tool& tool) const {
@@ -134,6 +136,7 @@ class ToolCatalog::FixedToolSet final : public ToolSet {
   }
 
   const std::shared_ptr<Workspace> workspace_;  // the built-in tools refer to it
+  const bool allows_web_search_;
   std::vector<Offer> offers_;
   std::vector<Tool*> tools_;
   std::vector<ToolSpec> specs_;
@@ -203,7 +206,8 @@ bool ToolCatalog::IsAllowed(const std::string& name) const {
 bool ToolCatalog::MustAsk(const std::string& name) const { return MatchesAny(options_.require_approval, name); }
 
 std::shared_ptr<ToolCatalog::FixedToolSet> ToolCatalog::MakeSet() const {
-  auto set = std::make_shared<FixedToolSet>(workspace_);
+  const std::string web_search(kWebSearchName);
+  auto set = std::make_shared<FixedToolSet>(workspace_, IsAllowed(web_search) && !MustAsk(web_search));
   for (const Offer& offer : builtin_) set->Add(offer);
   for (const Source& source : sources_) {
     for (const Offer& offer : source.offers) {

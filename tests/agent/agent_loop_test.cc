@@ -572,6 +572,37 @@ TEST_CASE("AgentLoop: a check sends the agent back until it accepts the answer",
   CHECK_FALSE(IsOfPerson(outcome.state.messages[2]));
 }
 
+TEST_CASE("AgentLoop: goes on after a pause of the provider, a bounded number of times", "[agent]") {
+  Fixture f;
+  Checker checker;
+  f.guard = &checker;
+  int pauses = 2;
+  const auto pause = [](const Messages&, ModelStream& stream, std::stop_token) -> Result<ModelResponse> {
+    stream.OnText("half");
+    ModelResponse response{.tool_calls = {}, .usage = {}, .extras = {}};
+    response.truncated = "pause";
+    response.pauses = true;
+    response.searches = {event::WebSearch{"cats", {{"https://a.example/", "A"}}}};
+    return response;
+  };
+  SECTION("to the answer") {
+    for (int i = 0; i < pauses; ++i) f.model.Then(pause);
+    f.model.ThenAnswer("good");
+    const AgentOutcome outcome = f.Run();
+    CHECK(f.recorder.names == Names{"message", "web_search", "message", "web_search", "answer"});
+    CHECK(checker.seen.empty());  // it is asked about answers, and here has no turns left
+    CHECK(outcome.state.messages.size() == 4);
+    CHECK(f.recorder.Last<event::Answer>() == event::Answer{"good"});
+  }
+  SECTION("and then says that it is cut off") {
+    pauses = 17;
+    for (int i = 0; i < pauses; ++i) f.model.Then(pause);
+    f.Run();
+    CHECK(f.recorder.Last<event::Answer>() == event::Answer{"half", "pause"});
+    CHECK(f.recorder.names.size() == 34);
+  }
+}
+
 TEST_CASE("AgentLoop: the words of a check are no user's confirmation", "[agent]") {
   Fixture f;
   Checker checker;

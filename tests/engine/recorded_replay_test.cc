@@ -486,6 +486,31 @@ TEST_CASE("an answer that a check sent back replays, and a changed reason is fou
   CHECK(WhereItDiffers(record) == record.made.events[1].seq);
 }
 
+TEST_CASE("web searches, citations and pauses replay, and a changed result is found", "[replay]") {
+  const std::vector<Citation> cited{{{"https://a.example/", "A"}, 0, 4}};
+  Record record;
+  record.Says(Assistant("half")).Says(Assistant("")).Says(Assistant("good"));
+  record.Shows(0, event::MessageText{"half", cited})
+      .Shows(0, event::WebSearch{"cats", {{"https://a.example/", "A"}}})
+      .Shows(1, event::WebSearch{"dogs", {}, 0, "unavailable"})
+      .Shows(2, event::Answer{"good", "", cited});
+  const auto report = record.Replay();
+  if (report.divergence) FAIL(report.divergence->seq << " " << report.divergence->reason);
+  CHECK(report.events == 4);
+  SECTION("the last one never went on") {
+    record.made.status = InteractionStatus::kFailed;
+    record.made.final_agent_state->messages.pop_back();
+    record.made.events.pop_back();
+    record.Shows(2, event::Failed{"provider_error", "bad", true});
+    const auto failed = record.Replay();
+    if (failed.divergence) FAIL(failed.divergence->seq << " " << failed.divergence->reason);
+  }
+  SECTION("changed") {
+    std::get<event::MessageText>(record.made.events[0].payload).content = "other";
+    CHECK(WhereItDiffers(record) == record.made.events[0].seq);
+  }
+}
+
 TEST_CASE("what goes on with the calls of another interaction replays from there", "[replay]") {
   const std::string unknown = "The server ended while this call ran. What it did is not known.";
   Record record;

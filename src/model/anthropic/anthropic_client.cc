@@ -48,6 +48,7 @@ struct AnthropicClient::Lessons {
     bool binds_thoughts = false;    // rejects thinking whose preceding messages have changed
     bool wants_signatures = false;  // rejects thinking without a signature
     bool wants_thoughts = false;    // while thinking is on, rejects calls from an answer without thinking
+    bool forgets_searches = false;  // rejects blocks of earlier searches
     bool forgets_thoughts = false;  // cannot be told to ignore foreign thinking, so none is sent
   };
   Mutex mutex;
@@ -71,6 +72,10 @@ struct AnthropicClient::Lessons {
       return lower;
     }
     const auto learn = [](bool& what, bool was_known) { return what = true, !was_known; };
+    // "messages.1.content.2.web_search_tool_result...: invalid encrypted_content", "`web_search` tool use with id ...
+    // was found without a corresponding `web_search_tool_result` block"
+    const bool is_of_searches = says("server_tool_use") || says("web_search_tool_result") || says("encrypted_index");
+    if (is_of_searches && !known.forgets_searches) return learn(lesson.forgets_searches, false);
     // "messages.1.content.0.thinking.signature: Field required", "Expected `thinking` or `redacted_thinking`, but found
     // `tool_use`. When `thinking` is enabled, a final `assistant` message must start with a thinking block"
     if (says("signature") && says("equired") && !known.wants_signatures) return learn(lesson.wants_signatures, false);
@@ -143,7 +148,8 @@ ModelFacts AnthropicClient::FactsOf(const std::string& model) const {
 
 void AnthropicClient::Generate(const ModelRequest& asked, ModelStream& stream, std::stop_token stop, Done done) {
   const Lesson lesson = lessons_->Of(asked.model);
-  const auto mended = MendHistory(asked.messages, {.unique_call_ids = true, .joins_answers = true});
+  const auto mended = MendHistory(
+      asked.messages, {.unique_call_ids = true, .joins_answers = true, .with_blocks_of = options_.provider});
   const ToolLessons::Tools told = tools_->TakenBy(asked.model, asked.tools);
   const ModelRequest request = WithHistoryAndTools(asked, mended ? *mended : asked.messages, *told);
   ModelFacts facts = WithLesson(FactsOf(request.model), lesson);
@@ -156,6 +162,8 @@ void AnthropicClient::Generate(const ModelRequest& asked, ModelStream& stream, s
                           .sends_thoughts = !lesson.forgets_thoughts && (thinks || !lesson.binds_thoughts),
                           .sends_unsigned = !lesson.wants_signatures,
                           .drops_foreign = thinks && lesson.binds_thoughts && !lesson.forgets_thoughts};
+  const SearchWays search{.offered = tools_->OffersSearch(options_.web_search, asked) ? &options_.web_search : nullptr,
+                          .sends_searches = !lesson.forgets_searches};
   HttpRequest http = MakeHttpRequest("/messages");
   AskForStream(http, request);
   // Models with a thinking budget think between calls only if this header asks them to.
@@ -165,13 +173,15 @@ void AnthropicClient::Generate(const ModelRequest& asked, ModelStream& stream, s
   // https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
   if (ways.drops_foreign) http.headers.emplace_back("anthropic-beta", "thinking-binding-controls-2026-08-01");
   AddHeaders(http, options_.additions);
-  http.body = BuildMessagesRequest(request, facts, options_.provider, ways);
+  http.body = BuildMessagesRequest(request, facts, options_.provider, ways, search);
   const ProviderResponse::Source source{options_.api_key, options_.provider, request.max_response_bytes,
                                         request.used_call_ids};
   const auto reader = std::make_shared<ResponseReader>(std::make_unique<AnthropicResponse>(stream, source),
                                                        options_.api_key, options_.idle_timeout);
-  auto learns = [lessons = lessons_, tools = tools_, told, model = request.model, lesson](const Error& error) {
-    return lessons->Learn(model, lesson, error) || tools->Learn(model, *told, error);
+  auto learns = [lessons = lessons_, tools = tools_, told, model = request.model, lesson,
+                 searches = search.offered != nullptr](const Error& error) {
+    return lessons->Learn(model, lesson, error) || (searches && tools->LearnSearch(model, error)) ||
+           tools->Learn(model, *told, error);
   };
   SendModelRequest(transport_, std::move(http), reader, std::move(stop), std::move(learns), std::move(done));
 }

@@ -10,6 +10,7 @@
 #include "model/endpoint.h"
 #include "model/tool_lessons.h"
 #include "reprise/model_client.h"
+#include "reprise/options.h"
 #include "reprise/transport.h"
 
 namespace reprise {
@@ -24,6 +25,7 @@ struct AnthropicOptions {
   std::vector<std::string> models = {};                       // for KnownModels
   std::map<std::string, ModelFacts, std::less<>> facts = {};  // the configured ones, by the provider's own names
   EndpointAdditions additions = {};
+  WebSearchOptions web_search = {};
 };
 
 // Anthropic's Messages API (version 2023-06-01), and servers that speak it. Calls the stream on the transport's thread.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -121,15 +122,59 @@ bool IsUnsigned(const AnthropicBlock& block) {
          block.json.find("\"signature\"") == std::string::npos;
 }
 
-void AppendAssistant(std::string& out, const Message& message, std::string_view provider, const ThinkingWays& ways) {
-  out += R"({"role":"assistant","content":[)";
-  Elements elements(out);
+// The provider's own blocks in a request.
+class OwnBlocks {
+ public:
+  OwnBlocks(const Messages& messages, std::string_view provider, const ThinkingWays& ways, const SearchWays& search)
+      : provider_(provider), ways_(ways), sends_searches_(search.offered != nullptr && search.sends_searches) {
+    if (!sends_searches_) return;
+    for (const Message& message : messages) {
+      if (message.role == Role::kAssistant) last_ = &message;
+      if (!HasOwnCalls(message, provider)) continue;
+      for (const AnthropicBlock& block : BlocksOf(message, provider)) {
+        if (!block.own_call.empty()) calls_.insert(block.own_call);
+        if (!block.own_result.empty()) results_.insert(block.own_result);
+      }
+    }
+    // The provider runs the calls of an answer that it has paused, or that has calls for us beside them.
+    const bool goes_on = last_ != nullptr && (!last_->tool_calls.empty() || last_ == &messages.back());
+    if (!goes_on) last_ = nullptr;
+  }
+
+  std::vector<AnthropicBlock> Sent(const Message& message) const {
+    std::vector<AnthropicBlock> blocks = BlocksOf(message, provider_);
+    std::erase_if(blocks, [&](const AnthropicBlock& block) {
+      if (block.kind != AnthropicBlock::Kind::kVerbatim) return false;
+      if (!block.is_of_search()) return !ways_.sends_thoughts || (!ways_.sends_unsigned && IsUnsigned(block));
+      if (!sends_searches_) return true;
+      return block.own_call.empty() ? !calls_.contains(block.own_result)
+                                    : !results_.contains(block.own_call) && &message != last_;
+    });
+    return blocks;
+  }
+  // Whether an answer without text and calls is sent because of these blocks.
+  bool Speak(const Message& message) const {
+    if (!sends_searches_ || !HasOwnCalls(message, provider_)) return false;
+    const auto sent = Sent(message);
+    return std::any_of(sent.begin(), sent.end(), [](const AnthropicBlock& block) { return block.is_of_search(); });
+  }
+  bool sends_searches() const { return sends_searches_; }
+
+ private:
+  const std::string_view provider_;
+  const ThinkingWays& ways_;
+  const bool sends_searches_;
+  const Message* last_ = nullptr;  // the answer whose open calls are sent
+  std::set<std::string, std::less<>> calls_, results_;
+};
+
+void AppendAssistant(Elements& elements, const Message& message, const OwnBlocks& own) {
   const std::string text = TextOf(message);
   std::size_t at = 0, call = 0;
-  for (const AnthropicBlock& block : BlocksOf(message, provider)) {
+  for (const AnthropicBlock& block : own.Sent(message)) {
     switch (block.kind) {
       case AnthropicBlock::Kind::kVerbatim:
-        if (ways.sends_thoughts && (ways.sends_unsigned || !IsUnsigned(block))) elements.Next() += block.json;
+        elements.Next() += block.json;
         break;
       case AnthropicBlock::Kind::kToolUse:
         AppendToolUse(elements.Next(), message.tool_calls[call++]);
@@ -137,12 +182,13 @@ void AppendAssistant(std::string& out, const Message& message, std::string_view 
       case AnthropicBlock::Kind::kText: {
         const std::string_view piece = std::string_view(text).substr(at, block.text_bytes);
         at += piece.size();
-        if (!IsBlank(piece)) AppendText(elements.Next(), piece, /*mark=*/{});
+        if (IsBlank(piece)) break;
+        const bool cites = own.sends_searches() && !block.json.empty();
+        AppendText(elements.Next(), piece, cites ? ",\"citations\":" + block.json : std::string());
         break;
       }
     }
   }
-  out += "]}";
 }
 
 bool IsUserSide(const Message& message) { return message.role == Role::kUser || message.role == Role::kTool; }
@@ -153,14 +199,16 @@ bool SaysSomething(const Message& message) {
   return message.content ? !IsBlank(*message.content) : !IsBlank(TextOf(message));
 }
 
-// Messages that are sent as one: an assistant's message, or neighbours on the user's side.
+// Messages that are sent as one: neighbours on the assistant's side, such as a paused answer and the rest of it, or on
+// the user's.
 using Group = std::vector<const Message*>;
 
-std::vector<Group> GroupMessages(const Messages& messages) {
+std::vector<Group> GroupMessages(const Messages& messages, const OwnBlocks& own) {
   std::vector<Group> groups;
   for (const Message& message : messages) {
-    if (message.role == Role::kSystem || !SaysSomething(message)) continue;
-    const bool joins = !groups.empty() && IsUserSide(message) && IsUserSide(*groups.back().back());
+    if (message.role == Role::kSystem || (!SaysSomething(message) && !own.Speak(message))) continue;
+    const bool joins = !groups.empty() && IsUserSide(message) == IsUserSide(*groups.back().back()) &&
+                       groups.back().back()->tool_calls.empty();
     if (!joins) groups.emplace_back();
     groups.back().push_back(&message);
   }
@@ -194,8 +242,9 @@ void AppendUser(std::string& out, const Group& group, FilesOfChat* files, std::s
 }
 
 void AppendMessages(std::string& out, const ModelRequest& request, std::string_view provider, std::string_view mark,
-                    const ThinkingWays& ways) {
-  const std::vector<Group> groups = GroupMessages(request.messages);
+                    const ThinkingWays& ways, const SearchWays& search) {
+  const OwnBlocks own(request.messages, provider, ways, search);
+  const std::vector<Group> groups = GroupMessages(request.messages, own);
   auto unmarked =
       std::count_if(groups.begin(), groups.end(), [](const Group& group) { return IsUserSide(*group.front()); }) -
       kMarkedUserMessages;
@@ -209,7 +258,10 @@ void AppendMessages(std::string& out, const ModelRequest& request, std::string_v
     if (IsUserSide(*group.front())) {
       AppendUser(elements.Next(), group, request.files, unmarked-- <= 0 ? mark : std::string_view());
     } else {
-      AppendAssistant(elements.Next(), *group.front(), provider, ways);
+      elements.Next() += R"({"role":"assistant","content":[)";
+      Elements blocks(out);
+      for (const Message* message : group) AppendAssistant(blocks, *message, own);
+      out += "]}";
     }
   }
   out += ']';
@@ -230,10 +282,30 @@ void AppendSystem(std::string& out, const ModelRequest& request, std::string_vie
   out += ']';
 }
 
-void AppendTools(std::string& out, const std::vector<ToolSpec>& tools, std::string_view mark) {
-  if (tools.empty()) return;
+// "name":["...","..."], behind a comma; nothing if there are none.
+void AppendTexts(std::string& out, std::string_view name, const std::vector<std::string>& texts) {
+  if (texts.empty()) return;
+  out.append(",\"").append(name).append("\":[");
+  Elements elements(out);
+  for (const std::string& text : texts) AppendJsonString(elements.Next(), text);
+  out += ']';
+}
+
+void AppendSearch(std::string& out, const WebSearchOptions& search, std::string_view mark) {
+  out += R"({"type":"web_search_20250305","name":"web_search")";
+  if (search.max_uses > 0) out += ",\"max_uses\":" + std::to_string(search.max_uses);
+  AppendTexts(out, "allowed_domains", search.allowed_domains);
+  AppendTexts(out, "blocked_domains", search.blocked_domains);
+  out += mark;
+  out += '}';
+}
+
+void AppendTools(std::string& out, const std::vector<ToolSpec>& tools, const WebSearchOptions* search,
+                 std::string_view mark) {
+  if (tools.empty() && search == nullptr) return;
   out += R"(,"tools":[)";
   Elements elements(out);
+  if (search != nullptr) AppendSearch(elements.Next(), *search, tools.empty() ? mark : std::string_view());
   for (const ToolSpec& tool : tools) {
     elements.Next() += R"({"name":)";
     AppendJsonString(out, tool.name);
@@ -317,7 +389,7 @@ ModelFacts WithEffort(ModelFacts facts) {
 }
 
 std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& facts, std::string_view provider,
-                                 const ThinkingWays& ways) {
+                                 const ThinkingWays& ways, const SearchWays& search) {
   const std::string_view mark = CacheMarkOf(facts);
   std::int64_t max_tokens = facts.max_output_tokens;
   if (max_tokens == 0 && facts.context_window == 0) max_tokens = kUnknownMaxTokens;
@@ -337,9 +409,9 @@ std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& 
   AppendThinking(out, facts, ways);
   const bool thinks = facts.thinking == ThinkingMode::kAdaptive || facts.thinking == ThinkingMode::kBudget;
   if (request.wishes != nullptr) AppendWishes(out, *request.wishes, thinks);
-  AppendTools(out, request.tools, mark);
+  AppendTools(out, request.tools, search.offered, mark);
   AppendSystem(out, request, mark);
-  AppendMessages(out, request, provider, mark, ways);
+  AppendMessages(out, request, provider, mark, ways, search);
   out += R"(,"stream":true})";
   return out;
 }

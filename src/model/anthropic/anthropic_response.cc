@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "model/event_json.h"
 #include "model/provider_error.h"
+#include "model/web_search.h"
 
 namespace reprise {
 namespace {
@@ -23,14 +26,29 @@ bool IsMessageEnd(std::string_view stop_reason) {
   return std::find(std::begin(kEnds), std::end(kEnds), stop_reason) != std::end(kEnds);
 }
 
-// https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons. A pause occurs only with tools that run
-// at the provider, and we offer none. Unknown reasons are kept as they are.
+// https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons. Unknown reasons are kept as they are.
 std::string AnthropicTruncation(const std::string& stop_reason) {
   if (stop_reason.empty() || IsMessageEnd(stop_reason)) return {};
   if (stop_reason == "max_tokens" || stop_reason == "length") return "length";
   if (stop_reason == "model_context_window_exceeded") return "context_window";
   if (stop_reason == "pause_turn") return "pause";
   return stop_reason;
+}
+
+// A call of the provider with the arguments that came after it.
+std::string OwnCall(const std::string& json, const std::string& input) {
+  auto call = ParseJson(json, kMaxJsonDepth, DuplicateMembers::kLastWins);
+  auto arguments = ParseJson(input, kMaxJsonDepth, DuplicateMembers::kLastWins);
+  if (!call || !call->is_object()) return json;
+  if (arguments && arguments->is_object()) (*call)["input"] = *std::move(arguments);
+  if (!call->contains("input")) (*call)["input"] = Json::object();
+  return DumpJson(*call);
+}
+
+// The result of a search: a list, or an error.
+void AddOutcome(event::WebSearch& search, const Json& content) {
+  if (!content.is_array()) return SetFailure(search, TextMember(content, "error_code"));
+  for (const Json& result : content) AddResult(search, TextMember(result, "url"), TextMember(result, "title"));
 }
 
 }  // namespace
@@ -42,6 +60,8 @@ struct AnthropicResponse::Json {
   static void BeginBlock(AnthropicResponse& self, std::int64_t index, element content);
   static void TakeDelta(AnthropicResponse& self, element event);
   static void TakeStopReason(AnthropicResponse& self, element holder);
+  static void AddBlockText(AnthropicResponse& self, OpenBlock& block, std::string_view text);
+  static void AddCitation(AnthropicResponse& self, OpenBlock& block, element citation);
 };
 
 void AnthropicResponse::TakeObject(const EventJson& json, bool) { Json::TakeRoot(*this, json); }
@@ -81,6 +101,7 @@ void AnthropicResponse::Json::TakeUsage(AnthropicResponse& self, element usage) 
   RaiseTo(tokens.output_tokens, usage["output_tokens"]);
   RaiseTo(tokens.cache_read_tokens, usage["cache_read_input_tokens"]);
   RaiseTo(tokens.cache_write_tokens, usage["cache_creation_input_tokens"]);
+  RaiseTo(tokens.web_searches, usage["server_tool_use"]["web_search_requests"]);
 }
 
 // A whole message, from a server that does not stream.
@@ -116,15 +137,20 @@ void AnthropicResponse::Json::BeginBlock(AnthropicResponse& self, std::int64_t i
   const std::string_view type = StringOr(content["type"], {});
   if (type == "text") {
     block.kind = Kind::kText;
-    const std::string_view text = StringOr(content["text"], {});
-    block.text_bytes = text.size();
-    self.AddText(text);
+    AddBlockText(self, block, StringOr(content["text"], {}));
+    simdjson::dom::array citations;
+    if (content["citations"].get(citations) != simdjson::SUCCESS) return;
+    for (const element citation : citations) AddCitation(self, block, citation);
   } else if (type == "thinking") {
     block.kind = Kind::kThinking;
     block.thinking = StringOr(content["thinking"], {});
     block.signature = StringOr(content["signature"], {});
     if (self.HasRoomFor(block.signature.size())) self.AddThinking(block.thinking);
-  } else if (type == "redacted_thinking") {
+  } else if (type == "server_tool_use") {
+    block.kind = Kind::kOwnCall;
+    block.json = simdjson::minify(content);
+    static_cast<void>(self.HasRoomFor(block.json.size()));
+  } else if (type == "redacted_thinking" || type.ends_with("_tool_result")) {
     block.kind = Kind::kVerbatim;
     block.json = simdjson::minify(content);
     static_cast<void>(self.HasRoomFor(block.json.size()));
@@ -147,9 +173,12 @@ void AnthropicResponse::Json::TakeDelta(AnthropicResponse& self, element event) 
   if (block == nullptr || block->closed || delta.error() != simdjson::SUCCESS) return self.Reject(WrongEventForm());
   const std::string_view type = StringOr(delta["type"], {});
   if (type == "text_delta" && block->kind == Kind::kText) {
-    const std::string_view text = StringOr(delta["text"], {});
-    block->text_bytes += text.size();
-    self.AddText(text);
+    AddBlockText(self, *block, StringOr(delta["text"], {}));
+  } else if (type == "citations_delta" && block->kind == Kind::kText) {
+    if (element citation; delta["citation"].get(citation) == simdjson::SUCCESS) AddCitation(self, *block, citation);
+  } else if (type == "input_json_delta" && block->kind == Kind::kOwnCall) {
+    const std::string_view piece = StringOr(delta["partial_json"], {});
+    if (self.HasRoomFor(piece.size())) block->input += piece;
   } else if (type == "thinking_delta" && block->kind == Kind::kThinking) {
     const std::string_view thinking = StringOr(delta["thinking"], {});
     if (self.AddThinking(thinking)) block->thinking += thinking;
@@ -161,7 +190,19 @@ void AnthropicResponse::Json::TakeDelta(AnthropicResponse& self, element event) 
     block->has_input = block->has_input || !piece.empty();
     if (!self.HasRoomFor(piece.size())) return;
     if (!self.tool_calls_.Add({block->index, {}, {}, piece})) self.Reject(TooMuch());
-  }  // unknown deltas (citations) are ignored
+  }  // unknown deltas are ignored
+}
+
+void AnthropicResponse::Json::AddBlockText(AnthropicResponse& self, OpenBlock& block, std::string_view text) {
+  block.text_bytes += text.size();
+  block.characters += CharactersIn(text);
+  self.AddText(text);
+}
+
+void AnthropicResponse::Json::AddCitation(AnthropicResponse& self, OpenBlock& block, element citation) {
+  if (StringOr(citation["type"], {}) != "web_search_result_location") return;  // others cite what is not sent
+  const std::string json = simdjson::minify(citation);
+  if (self.HasRoomFor(json.size())) block.citations.append(json).append(",");
 }
 
 AnthropicResponse::OpenBlock* AnthropicResponse::Find(std::int64_t index) {
@@ -178,7 +219,10 @@ std::string AnthropicResponse::TakeExtras() {
   for (OpenBlock& block : blocks_) {
     switch (block.kind) {
       case OpenBlock::Kind::kText:
-        kept.push_back({.kind = Kind::kText, .text_bytes = block.text_bytes});
+        if (!block.citations.empty()) block.citations.back() = ']';
+        kept.push_back({.kind = Kind::kText,
+                        .text_bytes = block.text_bytes,
+                        .json = block.citations.empty() ? std::string() : "[" + block.citations});
         break;
       case OpenBlock::Kind::kToolUse:
         kept.push_back({.kind = Kind::kToolUse});
@@ -194,11 +238,44 @@ std::string AnthropicResponse::TakeExtras() {
       case OpenBlock::Kind::kVerbatim:
         kept.push_back({.kind = Kind::kVerbatim, .json = std::move(block.json)});
         break;
+      case OpenBlock::Kind::kOwnCall:  // one that was cut off is none
+        if (block.closed) kept.push_back({.kind = Kind::kVerbatim, .json = OwnCall(block.json, block.input)});
+        break;
       case OpenBlock::Kind::kIgnored:
         break;
     }
   }
   return ExtrasOf(kept, provider());
+}
+
+// A search that has no result yet is told with the answer that has it.
+void AnthropicResponse::TellSearches(ModelResponse& response) const {
+  std::map<std::string, std::string> queries;  // by the call's id
+  std::int64_t characters = 0;
+  for (const OpenBlock& block : blocks_) {
+    if (block.kind == OpenBlock::Kind::kOwnCall) {
+      const auto call = ParseJson(OwnCall(block.json, block.input));
+      if (call) queries[TextMember(*call, "id")] = TextMember(call->at("input"), "query");
+    } else if (block.kind == OpenBlock::Kind::kVerbatim && response.searches.size() < kMostSearches) {
+      const auto result = ParseJson(block.json, kMaxJsonDepth, DuplicateMembers::kLastWins);
+      if (!result || TextMember(*result, "type") != "web_search_tool_result") continue;
+      event::WebSearch search = SearchFor(queries[TextMember(*result, "tool_use_id")]);
+      AddOutcome(search, result->value("content", reprise::Json()));
+      response.searches.push_back(std::move(search));
+    } else if (block.kind == OpenBlock::Kind::kText) {
+      const auto citations = ParseJson("[" + block.citations + "null]", kMaxJsonDepth, DuplicateMembers::kLastWins);
+      for (const reprise::Json& each : citations.value_or(reprise::Json::array())) {
+        AddCitation(response.citations, TextMember(each, "url"), TextMember(each, "title"), characters,
+                    characters + block.characters);
+      }
+      characters += block.characters;
+    }
+  }
+}
+
+bool AnthropicResponse::HasOwnCalls() const {
+  return std::any_of(blocks_.begin(), blocks_.end(),
+                     [](const OpenBlock& block) { return block.closed && block.kind == OpenBlock::Kind::kOwnCall; });
 }
 
 // The model finished, and all its calls are complete.
@@ -232,8 +309,12 @@ Result<ModelResponse> AnthropicResponse::Take() {
     return Fail(ProtocolError("The model's answer ended in the middle of its tool calls (" + OwnWord(truncated) + ")",
                               /*retryable=*/true));
   }
-  if (auto said = CheckSaid(!calls->empty(), truncated); !said) return Fail(said.error());
-  ModelResponse response{.tool_calls = *std::move(calls), .usage = usage_, .extras = TakeExtras()};
+  const bool pauses = truncated == "pause" && calls->empty() && HasOwnCalls();
+  if (auto said = CheckSaid(!calls->empty() || pauses, truncated); !said) return Fail(said.error());
+  ModelResponse response{.tool_calls = *std::move(calls), .usage = usage_, .extras = {}};
+  TellSearches(response);
+  response.extras = TakeExtras();
+  response.pauses = pauses;
   response.model = std::move(model_);
   response.truncated = OwnWord(truncated);
   response.usage.input_tokens += usage_.cache_read_tokens + usage_.cache_write_tokens;

@@ -13,8 +13,9 @@
 namespace reprise {
 
 // The answer to a request to Anthropic's Messages API
-// (https://platform.claude.com/docs/en/build-with-claude/streaming). Thinking blocks are kept unchanged in the
-// response's extras (see request_parts.h). The input tokens include those from the provider's cache.
+// (https://platform.claude.com/docs/en/build-with-claude/streaming). Thinking blocks, the provider's own calls with
+// their results (https://platform.claude.com/docs/en/agents-and-tools/tool-use/server-tools), and citations are kept
+// unchanged in the response's extras (see request_parts.h). The input tokens include those from the provider's cache.
 class AnthropicResponse : public ProviderResponse {
  public:
   static constexpr std::size_t kMaxBlocks = 4096;
@@ -32,18 +33,23 @@ class AnthropicResponse : public ProviderResponse {
   struct Json;  // code that touches the JSON library; in the source file
   // A block that is still arriving.
   struct OpenBlock {
-    enum class Kind { kText, kThinking, kVerbatim, kToolUse, kIgnored };
+    enum class Kind { kText, kThinking, kVerbatim, kToolUse, kOwnCall, kIgnored };
     std::int64_t index = 0;
     Kind kind = Kind::kIgnored;
     bool closed = false;
     std::size_t text_bytes = 0;           // kText
+    std::int64_t characters = 0;          // kText
+    std::string citations{};              // kText: objects, each followed by a comma
     std::string thinking{}, signature{};  // kThinking
-    std::string json{};                   // kVerbatim
+    std::string json{};                   // kVerbatim, kOwnCall
     std::string whole_input{};            // kToolUse: the arguments, if the block began with them
     bool has_input = false;               // kToolUse: they arrived in pieces
+    std::string input{};                  // kOwnCall: those pieces
   };
   OpenBlock* Find(std::int64_t index);
   std::string TakeExtras();
+  void TellSearches(ModelResponse& response) const;
+  bool HasOwnCalls() const;
   bool EndedByItself() const;
 
   std::vector<OpenBlock> blocks_;

@@ -270,6 +270,8 @@ void AppendKept(std::string& out, const Json& items, const Message& message, boo
 Json KeptItem(const Json& item) {
   const std::string type = TextMember(item, "type");
   if (type == "reasoning") return IsReplayable(item) ? item : Json();
+  const std::string status = TextMember(item, "status");
+  if (type == "web_search_call" && (status == "in_progress" || status == "searching")) return {};  // it was cut off
   Json kept = item;
   if (type == "function_call") {
     for (const char* own : {"call_id", "name", "arguments"}) kept.erase(own);
@@ -293,12 +295,17 @@ std::string SentCallId(const std::string& id) {
   return id.size() > kLongest ? SentName(id, kLongest) : id;
 }
 
-void AppendAssistantItems(std::string& out, const Message& message, std::string_view provider, bool with_reasoning) {
+void AppendAssistantItems(std::string& out, const Message& message, std::string_view provider, const KeptWays& ways) {
   const Json extras = ParseExtras(message);
   const Json* const kept = FindProviderExtras(extras, provider);
   const auto items = kept ? kept->find(kResponseItems) : Json::const_iterator();
-  if (kept && items != kept->end() && items->is_array() && Fit(*items, message)) {
-    return AppendKept(out, *items, message, with_reasoning);
+  const auto is_sent = [&] {
+    return ways.searches || std::none_of(items->begin(), items->end(), [](const Json& item) {
+             return TextMember(item, "type") == "web_search_call";
+           });
+  };
+  if (kept && items != kept->end() && items->is_array() && Fit(*items, message) && is_sent()) {
+    return AppendKept(out, *items, message, ways.reasoning);
   }
   AppendText(out, message.content.value_or(""));
   for (const ToolCall& call : message.tool_calls) AppendCall(out, call, nullptr);

@@ -43,6 +43,7 @@ void MergeMember(Json& object, std::string_view name, simdjson::dom::element val
 // and unchanged:
 //
 //   "items": [{"type":"reasoning","id":"rs_1","summary":[...],"encrypted_content":"..."},
+//             {"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"..."}},
 //             {"type":"message","id":"msg_1","status":"completed","content":[{"type":"output_text","bytes":12}]},
 //             {"type":"function_call","id":"fc_1","status":"completed"}]
 //
@@ -58,7 +59,11 @@ Json KeptItem(const Json& item);
 std::string SentCallId(const std::string& id);
 
 // Appends the input items for an assistant message, each followed by a comma: the items kept for `provider` if they fit
-// the message's text and calls, else its text and calls. `with_reasoning`: includes its reasoning.
-void AppendAssistantItems(std::string& out, const Message& message, std::string_view provider, bool with_reasoning);
+// the message's text and calls, else its text and calls. `ways`: items that are sent; reasoning and citations of a
+// search that is not sent are left out with it.
+struct KeptWays {
+  bool reasoning = true, searches = true;
+};
+void AppendAssistantItems(std::string& out, const Message& message, std::string_view provider, const KeptWays& ways);
 
 }  // namespace reprise

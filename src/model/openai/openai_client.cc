@@ -180,7 +180,11 @@ using Names = std::set<std::string, std::less<>>;
 struct Refusal {
   std::string_view words, member;
 };
-constexpr std::array<Refusal, 13> kRefusals{{
+constexpr std::array<Refusal, 17> kRefusals{{
+    {kSearchSources, kSearchSources},
+    {"'ws_", kSearchItems},  // "Item with id 'ws_1' not found. Items are not persisted when `store` is set to false."
+    {"web_search_call", kSearchItems},
+    {"max_tool_calls", kMostToolCalls},
     {"ncrypted content is not supported", kEncryptedReasoning},
     {"reasoning.encrypted_content", kEncryptedReasoning},
     {"generate reasoning summaries", kReasoningSummary},
@@ -209,7 +213,8 @@ struct ResponsesClient::Refusals {
   }
   // True if the request may be sent again without the rejected part.
   bool Learn(const std::string& model, const Error& error) {
-    if (!error.Is(Reason::kProviderBadRequest)) return false;
+    const bool is_of_item = error.Is(Reason::kProviderNotFound) && Says(error.message + error.detail, {"Item with id"});
+    if (!error.Is(Reason::kProviderBadRequest) && !is_of_item) return false;
     for (const Refusal& refusal : kRefusals) {
       if ((error.message + error.detail).find(refusal.words) == std::string::npos) continue;
       const MutexLock lock(mutex);
@@ -228,14 +233,17 @@ void ResponsesClient::Generate(const ModelRequest& asked, ModelStream& stream, s
   const ModelRequest request = WithHistoryAndTools(asked, mended ? *mended : asked.messages, *told);
   HttpRequest http = StreamRequest("/responses", request);
   const ModelFacts facts = FactsOf(request.model);
+  const bool searches = tools()->OffersSearch(options().web_search, asked);
   http.body = BuildResponsesRequest(request, facts, options().provider, refusals_->Of(request.model),
-                                    CacheMembersFor(facts.cache, options().base_url, request.model));
+                                    CacheMembersFor(facts.cache, options().base_url, request.model),
+                                    searches ? &options().web_search : nullptr);
   const ProviderResponse::Source source{options().api_key, options().provider, request.max_response_bytes,
                                         request.used_call_ids};
   auto reader = std::make_shared<ResponseReader>(std::make_unique<ResponsesResponse>(stream, source), options().api_key,
                                                  options().idle_timeout);
-  auto learns = [refusals = refusals_, tools = tools(), told, model = request.model](const Error& error) {
-    return refusals->Learn(model, error) || tools->Learn(model, *told, error);
+  auto learns = [refusals = refusals_, tools = tools(), told, model = request.model, searches](const Error& error) {
+    return refusals->Learn(model, error) || (searches && tools->LearnSearch(model, error)) ||
+           tools->Learn(model, *told, error);
   };
   SendModelRequest(transport(), std::move(http), std::move(reader), std::move(stop), std::move(learns),
                    std::move(done));

@@ -11,6 +11,7 @@
 #include "model/endpoint.h"
 #include "model/tool_lessons.h"
 #include "reprise/model_client.h"
+#include "reprise/options.h"
 #include "reprise/transport.h"
 
 namespace reprise {
@@ -26,6 +27,7 @@ struct OpenAiOptions {
   std::vector<std::string> models = {};                       // for KnownModels
   std::map<std::string, ModelFacts, std::less<>> facts = {};  // of its models, from the configuration
   EndpointAdditions additions = {};
+  WebSearchOptions web_search = {};  // of the Responses API alone
 };
 
 // Common parts of OpenAI's interfaces: address, credentials, models and tools.

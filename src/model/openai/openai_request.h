@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "reprise/model_client.h"
+#include "reprise/options.h"
 
 namespace reprise {
 
@@ -53,13 +54,18 @@ inline constexpr std::string_view kReasoningSummary = "summary";
 inline constexpr std::string_view kReasoningItems = "encrypted content";
 inline constexpr std::string_view kTemperature = "temperature";
 inline constexpr std::string_view kTopP = "top_p";
+inline constexpr std::string_view kSearchSources = "web_search_call.action.sources";
+inline constexpr std::string_view kSearchItems = "web_search_call";
+inline constexpr std::string_view kMostToolCalls = "max_tool_calls";
 
 // The body of a streamed POST /responses (https://platform.openai.com/docs/api-reference/responses/create). Nothing is
 // stored at the provider: we get its reasoning encrypted and send it back with the next request, like everything else
 // that `provider` has said (see kept_members.h). `refused`: members to leave out. `cache`: members about the
-// provider's cache.
+// provider's cache. `search`: the provider's web search (https://platform.openai.com/docs/guides/tools-web-search),
+// with `max_tool_calls`, which counts the provider's own calls alone; null: it is not offered.
 std::string BuildResponsesRequest(const ModelRequest& request, const ModelFacts& facts, std::string_view provider,
                                   const std::set<std::string, std::less<>>& refused = {},
-                                  const CacheMembers& cache = {.has_key = true});
+                                  const CacheMembers& cache = {.has_key = true},
+                                  const WebSearchOptions* search = nullptr);
 
 }  // namespace reprise

@@ -11,6 +11,7 @@
 #include "model/openai/kept_members.h"
 #include "model/provider_error.h"
 #include "model/request_parts.h"
+#include "model/web_search.h"
 
 namespace reprise {
 namespace {
@@ -72,6 +73,7 @@ struct OpenAiResponse::Json {
                    bool is_charged);
   static void KeepOfCall(OpenAiResponse& self, element call, Form form);
   static void TakeContent(OpenAiResponse& self, element content, Form form);
+  static void TakeAnnotations(OpenAiResponse& self, element annotations);
   static void TakePart(OpenAiResponse& self, element part);
   static void TakeThinkingPart(OpenAiResponse& self, element part, element thinking);
   static void TakeToolCalls(OpenAiResponse& self, element calls, Form form);
@@ -184,6 +186,8 @@ void OpenAiResponse::Json::TakeMessage(OpenAiResponse& self, simdjson::dom::obje
     } else if (key == "audio") {
       const std::string_view words = StringOr(value["transcript"], {});
       if (form != Form::kAgain || !self.has_text()) self.AddText(words);
+    } else if (key == "annotations") {
+      TakeAnnotations(self, value);
     } else if (!IsKnownMessageMember(key)) {
       // OpenRouter's. It may be encrypted but still counts as thinking.
       if (key == "reasoning_details" && !SaysNothing(value)) self.NoteThought();
@@ -216,6 +220,17 @@ void OpenAiResponse::Json::KeepOfCall(OpenAiResponse& self, element call, Form f
   for (const auto& [key, value] : function) {
     if (IsKnownFunctionMember(key) || SaysNothing(value)) continue;
     Keep(self, self.tool_calls_.members()["function"], key, value, form, /*is_charged=*/false);
+  }
+}
+
+// {"type":"url_citation","url_citation":{"url":"...","title":"...","start_index":0,"end_index":12}}
+void OpenAiResponse::Json::TakeAnnotations(OpenAiResponse& self, element annotations) {
+  simdjson::dom::array all;
+  if (annotations.get(all) != simdjson::SUCCESS) return;
+  for (const element each : all) {
+    const auto citation = each["url_citation"];
+    AddCitation(self.response_.citations, StringOr(citation["url"], {}), StringOr(citation["title"], {}),
+                CountOr(citation["start_index"], 0), CountOr(citation["end_index"], 0));
   }
 }
 

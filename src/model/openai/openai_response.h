@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 #include "model/provider_response.h"
@@ -24,7 +25,8 @@ inline constexpr std::string_view kThinkTag = "think";
 
 // The answer to a chat completion. `refusal` and the transcript of spoken answers count as text. `reasoning_content`,
 // `reasoning`, thinking parts, and text between <think> and </think> at the beginning count as thinking. Members that
-// chat completions do not define are kept for the provider (see kept_members.h and request_parts.h).
+// chat completions do not define are kept for the provider (see kept_members.h and request_parts.h). `url_citation`
+// annotations (https://platform.openai.com/docs/guides/tools-web-search?api-mode=chat) are citations of the text.
 class OpenAiResponse : public ProviderResponse {
  public:
   using ProviderResponse::ProviderResponse;
@@ -64,7 +66,8 @@ class OpenAiResponse : public ProviderResponse {
 
 // The answer of the Responses API (https://platform.openai.com/docs/api-reference/responses-streaming). Refusals count
 // as text. Summaries of the reasoning, or the reasoning itself where a server shows it, count as thinking. The answer's
-// items are kept for the provider (see kept_members.h).
+// items are kept for the provider (see kept_members.h). Web searches, with their `sources`, and `url_citation`
+// annotations of texts: https://platform.openai.com/docs/guides/tools-web-search
 //
 // Items are identified by `output_index`, else by their ids, else by their order, where the end of an item closes it.
 class ResponsesResponse : public ProviderResponse {
@@ -87,7 +90,10 @@ class ResponsesResponse : public ProviderResponse {
     Digest text{};                           // the streamed text
     bool is_call = false;                    // it began as a call
     std::shared_ptr<reprise::Json> whole{};  // null until it has ended
+    std::int64_t characters = 0;             // of its text
+    std::vector<Citation> citations{};       // in its text
   };
+  void TellSearches(ModelResponse& response) const;
   std::map<std::int64_t, Item> items_;
   bool has_streamed_thinking_ = false;
   ToolCallAssembler tool_calls_;

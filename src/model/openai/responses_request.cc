@@ -76,7 +76,7 @@ void AppendInputContent(std::string& out, const Message& message, FilesOfChat* f
   out += ']';
 }
 
-void AppendInput(std::string& out, const Message& message, std::string_view provider, bool with_reasoning,
+void AppendInput(std::string& out, const Message& message, std::string_view provider, const KeptWays& ways,
                  FilesOfChat* files) {
   switch (message.role) {
     case Role::kSystem:
@@ -90,7 +90,7 @@ void AppendInput(std::string& out, const Message& message, std::string_view prov
       }
       return AppendSaid(out, "user", ContentOf(message));
     case Role::kAssistant:
-      return AppendAssistantItems(out, message, provider, with_reasoning);
+      return AppendAssistantItems(out, message, provider, ways);
     case Role::kTool:
       out += R"({"type":"function_call_output","call_id":)";
       AppendJsonString(out, SentCallId(message.tool_call_id));
@@ -114,6 +114,21 @@ void AppendTool(std::string& out, const ToolSpec& tool) {
   out += R"(,"parameters":)";
   out += tool.parameters.empty() ? R"({"type":"object","properties":{}})" : tool.parameters;
   out += R"(,"strict":false},)";
+}
+
+void AppendSearchTool(std::string& out, const WebSearchOptions& search) {
+  out += R"({"type":"web_search")";
+  if (!search.allowed_domains.empty()) {
+    out += R"(,"filters":{"allowed_domains":)" + DumpJson(search.allowed_domains) + "}";
+  }
+  out += "},";
+}
+
+void AppendIncluded(std::string& out, bool reasons, bool sources) {
+  std::vector<std::string_view> included;
+  if (reasons) included.push_back(kEncryptedReasoning);
+  if (sources) included.push_back(kSearchSources);
+  if (!included.empty()) out += ",\"include\":" + DumpJson(included);
 }
 
 void AppendReasoning(std::string& out, const ModelFacts& facts, bool with_summary) {
@@ -168,31 +183,36 @@ void EndList(std::string& out) {
 }  // namespace
 
 std::string BuildResponsesRequest(const ModelRequest& request, const ModelFacts& facts, std::string_view provider,
-                                  const std::set<std::string, std::less<>>& refused, const CacheMembers& cache) {
+                                  const std::set<std::string, std::less<>>& refused, const CacheMembers& cache,
+                                  const WebSearchOptions* search) {
   const bool reasons = !refused.contains(kEncryptedReasoning);
   std::string out;
   out.reserve(EstimateSize(request));
   out += R"({"model":)";
   AppendJsonString(out, request.model);
   if (!request.system.empty()) AppendMember(out, "instructions", request.system);
-  if (!request.tools.empty()) {
+  if (!request.tools.empty() || search != nullptr) {
     out += R"(,"tools":[)";
     for (const ToolSpec& tool : request.tools) AppendTool(out, tool);
+    if (search != nullptr) AppendSearchTool(out, *search);
     EndList(out);
   }
+  if (search != nullptr && search->max_uses > 0 && !refused.contains(kMostToolCalls)) {
+    out += ",\"max_tool_calls\":" + std::to_string(search->max_uses);
+  }
+  const KeptWays ways{.reasoning = reasons && !refused.contains(kReasoningItems),
+                      .searches = !refused.contains(kSearchItems)};
   out += R"(,"input":[)";
   for (const Message& message : request.messages) {
-    AppendInput(out, message, provider, reasons && !refused.contains(kReasoningItems), request.files);
+    AppendInput(out, message, provider, ways, request.files);
   }
   EndList(out);
   const std::int64_t wished = request.wishes != nullptr ? request.wishes->max_output_tokens : 0;
   const std::int64_t most = wished > 0 ? wished : facts.max_output_tokens;
   if (most > 0) out += R"(,"max_output_tokens":)" + std::to_string(most);
   if (request.wishes != nullptr) AppendWishes(out, *request.wishes, refused);
-  if (reasons) {
-    out += R"(,"include":["reasoning.encrypted_content"])";
-    AppendReasoning(out, facts, !refused.contains(kReasoningSummary));
-  }
+  AppendIncluded(out, reasons, search != nullptr && !refused.contains(kSearchSources));
+  if (reasons) AppendReasoning(out, facts, !refused.contains(kReasoningSummary));
   AppendCacheMembers(out, request, cache, refused);
   out += R"(,"store":false,"stream":true})";
   return out;

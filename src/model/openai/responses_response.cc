@@ -2,11 +2,13 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/utf8.h"
 #include "model/event_json.h"
 #include "model/openai/kept_members.h"
 #include "model/openai/openai_response.h"
 #include "model/provider_error.h"
 #include "model/request_parts.h"
+#include "model/web_search.h"
 
 namespace reprise {
 namespace {
@@ -35,6 +37,7 @@ struct ResponsesResponse::Json {
   static void TakeItem(ResponsesResponse& self, std::int64_t place, element item);
   static void TakeCall(ResponsesResponse& self, std::int64_t place, element item);
   static void TakeMessage(ResponsesResponse& self, Item& known, element item, reprise::Json& kept);
+  static void TakeAnnotations(Item& known, element part, std::int64_t start);
   static void TakeThinking(ResponsesResponse& self, element item);
   static void TakeOutput(ResponsesResponse& self, simdjson::dom::array output);
   static void TakeEnd(ResponsesResponse& self, element response, std::string_view status);
@@ -151,11 +154,27 @@ void ResponsesResponse::Json::TakeMessage(ResponsesResponse& self, Item& known, 
   simdjson::dom::array content;
   if (item["content"].get(content) != simdjson::SUCCESS) return;
   std::string text;
-  for (const element part : content) text += StringOr(part["text"], StringOr(part["refusal"], {}));
+  for (const element part : content) {
+    const std::string_view piece = StringOr(part["text"], StringOr(part["refusal"], {}));
+    TakeAnnotations(known, part, known.characters);
+    known.characters += CharactersIn(piece);
+    text += piece;
+  }
   if (known.text.bytes == 0) {
     if (!IsSaid(self, Digest::Of(text))) self.AddText(text);
   } else if (kept["content"].size() == 1 && kept["content"][0].contains("bytes")) {
     kept["content"][0]["bytes"] = known.text.bytes;  // the message holds the streamed text
+  }
+}
+
+// `start`: where the part begins in the item's text.
+void ResponsesResponse::Json::TakeAnnotations(Item& known, element part, std::int64_t start) {
+  simdjson::dom::array annotations;
+  if (part["annotations"].get(annotations) != simdjson::SUCCESS) return;
+  for (const element each : annotations) {
+    if (StringOr(each["type"], {}) != "url_citation") continue;
+    AddCitation(known.citations, StringOr(each["url"], {}), StringOr(each["title"], {}),
+                start + CountOr(each["start_index"], 0), start + CountOr(each["end_index"], 0));
   }
 }
 
@@ -206,6 +225,48 @@ void ResponsesResponse::Json::TakeEnd(ResponsesResponse& self, element response,
   self.Progressed();
 }
 
+namespace {
+
+// A search, or the page that was opened: {"type":"search","query":"...","sources":[{"type":"url","url":"..."}]},
+// {"type":"open_page","url":"..."}, {"type":"find_in_page","pattern":"...","url":"..."}.
+event::WebSearch SearchOf(const Json& item) {
+  const auto found = item.find("action");
+  const Json action = found == item.end() ? Json() : *found;
+  std::string query = TextMember(action, "query");
+  const auto list = [&](const char* name) {
+    const auto member = action.is_object() ? action.find(name) : action.end();
+    return action.is_object() && member != action.end() && member->is_array() ? *member : Json::array();
+  };
+  if (query.empty()) {
+    for (const Json& each : list("queries")) {
+      if (each.is_string()) query += (query.empty() ? "" : "; ") + each.get<std::string>();
+    }
+  }
+  if (query.empty()) query = TextMember(action, "pattern");
+  event::WebSearch search = SearchFor(query);
+  if (const std::string url = TextMember(action, "url"); !url.empty()) AddResult(search, url, {});
+  for (const Json& source : list("sources")) AddResult(search, TextMember(source, "url"), TextMember(source, "title"));
+  if (TextMember(item, "status") == "failed") SetFailure(search, {});
+  return search;
+}
+
+}  // namespace
+
+void ResponsesResponse::TellSearches(ModelResponse& response) const {
+  std::int64_t characters = 0;
+  for (const auto& [place, item] : items_) {
+    for (const Citation& each : item.citations) {
+      AddCitation(response.citations, each.source.url, each.source.title, characters + each.start,
+                  characters + each.end);
+    }
+    characters += item.characters;
+    if (item.whole == nullptr || TextMember(*item.whole, "type") != "web_search_call") continue;
+    const auto action = item.whole->find("action");
+    if (action != item.whole->end() && TextMember(*action, "type") == "search") ++response.usage.web_searches;
+    if (response.searches.size() < kMostSearches) response.searches.push_back(SearchOf(*item.whole));
+  }
+}
+
 Result<ModelResponse> ResponsesResponse::Take() {
   if (error()) return Fail(*error());
   if (!complete()) return Fail(ProtocolError("The model provider's answer was cut off", /*retryable=*/true));
@@ -226,6 +287,8 @@ Result<ModelResponse> ResponsesResponse::Take() {
                               /*retryable=*/true));
   }
   if (auto said = CheckSaid(!calls->empty(), truncated); !said) return Fail(said.error());
+  ModelResponse response{.tool_calls = *std::move(calls), .usage = usage_, .extras = {}};
+  TellSearches(response);
   reprise::Json kept = reprise::Json::array();
   bool says_more = false;  // more than a text and calls
   for (const auto& [place, item] : items_) {
@@ -233,7 +296,6 @@ Result<ModelResponse> ResponsesResponse::Take() {
     says_more = says_more || item.whole->size() > 1;
     kept.push_back(std::move(*item.whole));
   }
-  ModelResponse response{.tool_calls = *std::move(calls), .usage = usage_, .extras = {}};
   if (says_more) response.extras = MakeProviderExtras(provider(), {{std::string(kResponseItems), std::move(kept)}});
   response.truncated = OwnWord(truncated);
   response.model = std::move(model_);

@@ -181,5 +181,68 @@ TEST_CASE("Anthropic request: content in parts comes from the extras", "[anthrop
   CHECK(Build({Say(Role::kUser, "a"), message})["messages"][1]["content"][0]["text"] == "xy");
 }
 
+Message Answer(std::string text, std::string_view blocks) {
+  Message message = Say(Role::kAssistant, std::move(text));
+  message.extras = R"({"provider_extras":{"claude":{"blocks":)" + std::string(blocks) + "}}}";
+  return message;
+}
+
+std::string Assistant(const Messages& messages, const SearchWays& search) {
+  const auto json = ParseJson(BuildMessagesRequest({"claude", messages, {}}, {}, "claude", {}, search));
+  REQUIRE(json);
+  std::string all;
+  for (const Json& message : (*json)["messages"]) {
+    if (message["role"] != "assistant") continue;
+    all += all.empty() ? "" : " | ";
+    for (const Json& block : message["content"]) {
+      const std::string type = TextMember(block, "type");
+      all += type + (type == "text" ? "=" + TextMember(block, "text") : "") + (block.contains("citations") ? "*" : "") +
+             " ";
+    }
+  }
+  return all;
+}
+
+constexpr std::string_view kSearched =
+    R"([{"type":"server_tool_use","id":"s1","name":"web_search","input":{}},)"
+    R"({"type":"web_search_tool_result","tool_use_id":"s1","content":[]},{"type":"text","bytes":2,"citations":[{}]}])";
+constexpr std::string_view kOpen =
+    R"([{"type":"text","bytes":2},{"type":"server_tool_use","id":"s2","name":"web_search","input":{}}])";
+constexpr std::string_view kLater = R"([{"type":"web_search_tool_result","tool_use_id":"s2","content":[]}])";
+
+TEST_CASE("Anthropic request: blocks of a search go back where the search is offered", "[anthropic]") {
+  const WebSearchOptions on{.is_on = true, .max_uses = 2, .allowed_domains = {"a.example", "b.example"}};
+  const Message user = Say(Role::kUser, "go");
+  const SearchWays offered{.offered = &on};
+  CHECK(Assistant({user, Answer("hi", kSearched), user}, offered) ==
+        "server_tool_use web_search_tool_result text=hi* ");
+  CHECK(Assistant({user, Answer("hi", kSearched), user}, {}) == "text=hi ");
+  CHECK(Assistant({user, Answer("hi", kSearched), user}, {.offered = &on, .sends_searches = false}) == "text=hi ");
+  // Text that no longer fits its blocks has no citations.
+  CHECK(Assistant({user, Answer("changed", kSearched), user}, offered) ==
+        "server_tool_use web_search_tool_result text=changed ");
+  const auto json = ParseJson(BuildMessagesRequest({"claude", {user}, {}}, {}, "claude", {}, offered));
+  CHECK((*json)["tools"] == Json::parse(R"([{"type":"web_search_20250305","name":"web_search","max_uses":2,)"
+                                        R"("allowed_domains":["a.example","b.example"],)"
+                                        R"("cache_control":{"type":"ephemeral"}}])"));
+}
+
+TEST_CASE("Anthropic request: a call of the provider without its result", "[anthropic]") {
+  const WebSearchOptions on{.is_on = true};
+  const SearchWays offered{.offered = &on};
+  const Message user = Say(Role::kUser, "go"), open = Answer("hi", kOpen);
+  CHECK(Assistant({user, open}, offered) == "text=hi server_tool_use ");  // it was paused
+  CHECK(Assistant({user, open, user}, offered) == "text=hi ");
+  CHECK(Assistant({user, open, user, Say(Role::kAssistant, "a")}, offered) == "text=hi  | text=a ");
+  CHECK(Assistant({user, open, Answer("", kLater), user}, offered) ==
+        "text=hi server_tool_use web_search_tool_result ");
+  CHECK(Assistant({user, Answer("", kLater), user}, offered).empty());  // a summary has taken its call
+  CHECK(Assistant({user, open, Answer("", kLater), user}, {}) == "text=hi ");
+  Message calling =
+      Answer("hi", R"([{"type":"text","bytes":2},{"type":"server_tool_use","id":"s2"},{"type":"tool_use"}])");
+  calling.tool_calls = {{"c", "echo", "{}"}};
+  CHECK(Assistant({user, calling, ResultOf("c", "x")}, offered) == "text=hi server_tool_use tool_use ");
+}
+
 }  // namespace
 }  // namespace reprise::anthropic_request_test

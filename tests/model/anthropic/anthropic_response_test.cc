@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "model/request_parts.h"
 #include "support/test.h"
 
 namespace reprise::anthropic_response_test {
@@ -215,6 +216,75 @@ TEST_CASE("Anthropic response: a server that does not stream", "[anthropic]") {
   CHECK(taken->tool_calls == std::vector<ToolCall>{{"1", "echo", R"({"a":1})"}});
   CHECK(taken->usage == TokenUsage{3, 4});
   CHECK(taken->extras.find(R"("signature":"S")") != std::string::npos);
+}
+
+const std::string kSearch = R"({"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}})";
+const std::string kQuery = R"({"type":"input_json_delta","partial_json":"{\"query\": \"cats\"}"})";
+const std::string kFound =
+    R"({"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"type":"web_search_result",)"
+    R"("url":"https://a.example/","title":"A","encrypted_content":"x+/=","page_age":null}]})";
+const std::string kCitation =
+    R"({"type":"web_search_result_location","url":"https://a.example/","title":"A","encrypted_index":"i","cited_text":"c"})";
+
+std::vector<std::string> Searching(const std::vector<std::string>& rest) {
+  std::vector<std::string> events{kStart, Begin(0, kSearch), Delta(0, kQuery), Stop(0), Begin(1, kFound), Stop(1)};
+  events.insert(events.end(), rest.begin(), rest.end());
+  return events;
+}
+
+TEST_CASE("Anthropic response: a web search is told, and kept unchanged", "[anthropic]") {
+  Heard heard;
+  const auto response = Answer(
+      Searching(
+          {Begin(2, R"({"type":"text","text":"\u00e9 "})"), Stop(2), Begin(3, R"({"type":"text","text":""})"),
+           Delta(3, R"({"type":"text_delta","text":"cats"})"),
+           Delta(3, R"({"type":"citations_delta","citation":)" + kCitation + "}"), Stop(3),
+           R"({"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"server_tool_use":{"web_search_requests":1}}})",
+           kMessageStop}),
+      heard);
+  REQUIRE(response);
+  REQUIRE(response->searches.size() == 1);
+  CHECK(response->searches[0] == event::WebSearch{"cats", {{"https://a.example/", "A"}}});
+  CHECK(response->citations == std::vector<Citation>{{{"https://a.example/", "A"}, 2, 6}});
+  CHECK(response->usage.web_searches == 1);
+  CHECK_FALSE(response->pauses);
+  const Message message{.role = Role::kAssistant, .content = heard.text, .extras = response->extras};
+  const auto blocks = BlocksOf(message, "claude");
+  REQUIRE(blocks.size() == 4);
+  CHECK(blocks[0].json ==
+        R"({"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"cats"}})");
+  CHECK(blocks[1].json == kFound);
+  CHECK((blocks[0].own_call == "srvtoolu_1" && blocks[1].own_result == "srvtoolu_1"));
+  CHECK((blocks[2].json.empty() && blocks[3].json == "[" + kCitation + "]"));
+  CHECK(HasOwnCalls(message, "claude"));
+  CHECK_FALSE(HasOwnCalls(message, "other"));
+}
+
+TEST_CASE("Anthropic response: a pause is one only with a call of the provider", "[anthropic]") {
+  Heard heard;
+  const auto paused = Answer(Searching({End("pause_turn"), kMessageStop}), heard);
+  REQUIRE(paused);
+  CHECK((paused->pauses && paused->truncated == "pause"));
+  CHECK(Outcome({kStart, End("pause_turn"), kMessageStop}) == "provider_protocol retryable");
+  CHECK(Outcome(Searching({End("end_turn"), kMessageStop})) == "provider_protocol retryable");
+  CHECK(Outcome(Searching({})) == "provider_protocol retryable");
+  CHECK(Outcome({kStart, Begin(0, kSearch), Delta(0, kQuery)}) == "provider_protocol retryable");
+}
+
+TEST_CASE("Anthropic response: whatever a search returns, the answer stands", "[anthropic]") {
+  for (const char* content : {"null", "7", "[]", "[7, null, {}, [[]]]", R"({"type":"web_search_tool_result_error"})",
+                              R"([{"url":7,"title":{}}])", R"("text")"}) {
+    INFO(content);
+    Heard heard;
+    const auto response = Answer({kStart,
+                                  Begin(0, R"({"type":"web_search_tool_result","tool_use_id":"srvtoolu_9","content":)" +
+                                               std::string(content) + "}"),
+                                  Begin(1, R"({"type":"text","text":"ok"})"), End("end_turn"), kMessageStop},
+                                 heard);
+    REQUIRE(response);
+    REQUIRE(response->searches.size() == 1);
+    CHECK(response->searches[0].results.empty());
+  }
 }
 
 }  // namespace
