@@ -62,7 +62,9 @@ class ConfigReader {
     if (key == "$schema") return {};  // for editors
     if (member.find_first_of(".[") != std::string::npos) return UnknownKey(section, place, member);
     if (layer_ != nullptr && !TRY(Takes(key, place))) return {};
-    if (const Setting* const setting = FindSettingByKey(key)) return ReadSetting(*setting, place, value);
+    const bool is_section = value.is_object() && IsInTable(key + ".");  // in place of true
+    const Setting* const setting = is_section ? nullptr : FindSettingByKey(key);
+    if (setting != nullptr) return ReadSetting(*setting, place, value);
     if (IsInTable(key + "[].")) return ReadList(key, place, value);
     if (!IsInTable(key + ".")) return UnknownKey(section, place, member);
     if (!value.is_object()) return Reject(place, "must be an object");
@@ -246,7 +248,8 @@ class ConfigReader {
     if (type != nullptr && key != "files" && !members.contains("type")) {
       return Reject(Join(place, "type"), MustBe(*type, Scalar::Kind::kName));
     }
-    if (key == "providers.NAME") return KeepProvider();
+    if (key == "providers.NAME.web_search") draft_.provider.web_search.is_on = true;
+    if (key == "providers.NAME") return KeepProvider(place);
     if (key == "models.NAME") return KeepModel(place, members);
     if (key == "mcpServers.NAME") return KeepMcpServer(place, members);
     if (key == "mcpServers.NAME.auth") return CheckLogin(place);
@@ -262,12 +265,31 @@ class ConfigReader {
     return {};
   }
 
-  Result<void> KeepProvider() {
+  Result<void> KeepProvider(const std::string& place) {
+    TRY(CheckWebSearch(Join(place, "web_search")));
     for (auto& [name, text] : draft_.provider.query) {
       name = PercentEncoded(name);
       text = PercentEncoded(text);
     }
     options_.providers.push_back(std::move(draft_.provider));
+    return {};
+  }
+
+  Result<void> CheckWebSearch(const std::string& place) {
+    const auto& [is_on, max_uses, allowed, blocked] = draft_.provider.web_search;
+    if (!is_on) return {};
+    const std::string& type = draft_.provider.type;
+    if (type == "openai") {
+      return Reject(place,
+                    "is not for the type openai, whose servers have no common form of it: use the type "
+                    "openai_responses or anthropic, or an MCP server that searches");
+    }
+    if (type == "openai_responses" && !blocked.empty()) {
+      return Reject(Join(place, "blocked_domains"), "is not for the type openai_responses, which has allowed_domains");
+    }
+    if (!allowed.empty() && !blocked.empty()) {
+      return Reject(place, "must have either allowed_domains or blocked_domains");
+    }
     return {};
   }
 

@@ -244,6 +244,7 @@ Result<std::unique_ptr<ModelDirectory>> MakeModelDirectory(Transport& transport,
                          .models = ModelsOf(provider, options),
                          .lists_models = ListsModels(provider),
                          .additions = {.headers = provider.headers, .query = provider.query},
+                         .web_search = provider.web_search,
                          .facts = FactsOf(provider, options)});
   }
   // With kApproveAll, the offline model does not wait for people either.

@@ -204,6 +204,13 @@ bool IsProviderHeaderName(const std::string& name) {
 
 bool IsQueryName(const std::string& name) { return !name.empty() && !HasControlCharacter(name); }
 
+// Of a search's results: without a scheme, perhaps with the beginning of a path.
+std::string WrongDomain(const std::string& text) {
+  return IsMadeOf(text, ".-/~", 1, 253) && text.find('.') != std::string::npos && text.find("//") == std::string::npos
+             ? ""
+             : "must be a domain such as example.org, without http:// or https://";
+}
+
 bool IsVariableName(const std::string& name) {
   return IsMadeOf(name, "", 1, std::string::npos) && (name[0] < '0' || name[0] > '9');
 }
@@ -461,6 +468,16 @@ constexpr Setting kSettings[] = {
       .secrets = AddSecretsOfNamedParameter,
       .told = kInWords,
       .layer = kServer}},
+    {"providers.NAME.web_search", EACH(provider.web_search.is_on), {.told = kInWords, .layer = kServer}},
+    {"providers.NAME.web_search.max_uses",
+     EACH(provider.web_search.max_uses),
+     {.range = {1, 1000}, .told = kInWords, .layer = kServer}},
+    {"providers.NAME.web_search.allowed_domains",
+     EACH(provider.web_search.allowed_domains),
+     {.wrong = WrongDomain, .told = kInWords, .layer = kServer}},
+    {"providers.NAME.web_search.blocked_domains",
+     EACH(provider.web_search.blocked_domains),
+     {.wrong = WrongDomain, .told = kInWords, .layer = kServer}},
     {"mcpServers.NAME.command", EACH(server.command), {.wrong = WrongLine, .told = kInWords}},
     {"mcpServers.NAME.args", EACH(server.arguments), {.wrong = WrongWord, .told = kInWords}},
     {"mcpServers.NAME.env",

@@ -197,6 +197,15 @@ std::string ServerLine(const McpServerOptions& server) {
          (server.environment.empty() ? "" : ", with variables: " + NamesOf(server.environment)) + more;
 }
 
+std::string SearchOf(const WebSearchOptions& search) {
+  if (!search.is_on) return {};
+  const std::string most =
+      search.max_uses > 0 ? ", at most " + std::to_string(search.max_uses) + " times a response" : "";
+  return ", and lets it search the web" + most +
+         (search.allowed_domains.empty() ? "" : ", only on " + QuotedWords(search.allowed_domains)) +
+         (search.blocked_domains.empty() ? "" : ", not on " + QuotedWords(search.blocked_domains));
+}
+
 // The server that receives the value of this key of the configuration; empty if none outside. Names may have dots, so
 // if a key can belong to several, all are named.
 std::string ReceiverOf(const Options& options, std::string_view key) {
@@ -323,11 +332,14 @@ std::string WhatItWouldDo(const Options& options, const FileDigests& files) {
     // A provider that exists without configuration and has no key gets no requests.
     const bool is_usual = (provider.name == "openai" && provider.base_url == "https://api.openai.com/v1") ||
                           (provider.name == "anthropic" && provider.base_url == "https://api.anthropic.com");
-    if (is_usual && provider.api_key.empty() && provider.headers.empty() && provider.query.empty()) continue;
+    if (is_usual && provider.api_key.empty() && provider.headers.empty() && provider.query.empty() &&
+        !provider.web_search.is_on) {
+      continue;
+    }
     add("may send prompts to " + provider.name + " at " + provider.base_url +
         (provider.api_key.empty() ? "" : ", with a key") +
         (provider.headers.empty() ? "" : ", with headers: " + NamesOf(provider.headers)) +
-        (provider.query.empty() ? "" : ", with query: " + NamesOf(provider.query)));
+        (provider.query.empty() ? "" : ", with query: " + NamesOf(provider.query)) + SearchOf(provider.web_search));
   }
   add("workspace: " + Resolved(options.workspace).string() + ", data folder: " + PlaceOf(options.data_dir));
   add_values(Told::kAsOfServer);

@@ -44,6 +44,11 @@ TurnSettings SettingsOfTurns(const Options& options, const Environment& environm
   for (const ProviderOptions& provider : options.providers) {
     settings["provider " + provider.name] = provider.base_url;
     if (!provider.api_key.empty()) settings["key of provider " + provider.name] = Sha256Digest({provider.api_key});
+    const WebSearchOptions& search = provider.web_search;
+    if (!search.is_on) continue;
+    settings["web search of provider " + provider.name] = std::to_string(search.max_uses) + " " +
+                                                          QuotedWords(search.allowed_domains) + " " +
+                                                          QuotedWords(search.blocked_domains);
   }
   for (auto& [key, value] : ValuesOfTurns(options)) settings[std::move(key)] = std::move(value);
   return settings;

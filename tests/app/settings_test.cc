@@ -29,6 +29,9 @@ void AddLeaves(const Json& schema, const std::string& key, std::map<std::string,
     for (const Json& one : values["oneOf"]) AddLeaves(one, below("NAME"), leaves);
   } else if (At(items, "properties").is_object()) {
     AddLeaves(items, key + "[]", leaves);
+  } else if (const Json& either = At(schema, "anyOf"); either.size() == 2 && either[1].contains("properties")) {
+    leaves.emplace(key, either[0]);
+    AddLeaves(either[1], key, leaves);
   } else {
     leaves.emplace(key, schema);
   }

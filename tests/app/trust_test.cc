@@ -118,6 +118,12 @@ const std::vector<std::pair<std::string, std::string>> kSettings = {
     {R"({"approval_mode": "approve_all"})", "approval_mode: approve_all (NOTHING asks)"},
     {R"({"providers": {"a": {"type": "openai", "base_url": "http://x", "headers": {"h": "secret"}, "query": {"q": "secret"}}}})",
      "to a at http://x, with headers: h, with query: q"},
+    {R"({"providers": {"a": {"type": "anthropic", "base_url": "http://x", "web_search": true}}})",
+     "to a at http://x, and lets it search the web\n"},
+    {R"({"providers": {"a": {"type": "anthropic", "base_url": "http://x", "web_search": {"max_uses": 2, "blocked_domains": ["b.example"]}}}})",
+     "and lets it search the web, at most 2 times a response, not on b.example"},
+    {R"({"providers": {"a": {"type": "openai_responses", "base_url": "http://x", "web_search": {"allowed_domains": ["a.example"]}}}})",
+     "and lets it search the web, only on a.example"},
     {R"({"mcpServers": {"m": {"command": "c", "trust_annotations": true, "startup_timeout_s": 9}}})",
      "runs the MCP server m: c, and believes what it says of its tools (trust_annotations), and waits 9 s for its "
      "start"},

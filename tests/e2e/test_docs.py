@@ -356,6 +356,9 @@ def leaves(schema, path=""):
     if "oneOf" in schema and "type" not in schema and any("properties" in one for one in schema["oneOf"]):
         for one in schema["oneOf"]:
             yield from leaves(one, path)
+    elif len(schema.get("anyOf", [])) == 2 and "properties" in schema["anyOf"][1]:  # a switch, or an object that says more
+        yield path, schema.get("description", "")
+        yield from leaves(schema["anyOf"][1], path)
     elif schema.get("type") == "object" and "properties" in schema:
         for key, value in schema["properties"].items():
             yield from leaves(value, f"{path}.{key}" if path else key)

@@ -1,7 +1,9 @@
 """Replies in the form of Anthropic's Messages API, and that API's checks of a request.
 
-https://platform.claude.com/docs/en/build-with-claude/streaming and .../thinking
+https://platform.claude.com/docs/en/build-with-claude/streaming and .../thinking; web search:
+https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool and .../server-tools
 """
+import hashlib
 import json
 import re
 
@@ -34,12 +36,14 @@ def block(index, content):
     begin = lambda value: event("content_block_start", index=index, content_block=value)  # noqa: E731
     change = lambda kind, **value: event("content_block_delta", index=index, delta={"type": kind, **value})  # noqa: E731
     if content["type"] == "text":
-        steps = [begin({"type": "text", "text": ""}), *(change("text_delta", text=half) for half in halves(content["text"]))]
+        steps = [begin({"type": "text", "text": "", **({"citations": []} if "citations" in content else {})})]
+        steps += [change("text_delta", text=half) for half in halves(content["text"])]
+        steps += [change("citations_delta", citation=citation) for citation in content.get("citations", [])]
     elif content["type"] == "thinking":
         steps = [begin({"type": "thinking", "thinking": "", "signature": ""})]
         steps += [change("thinking_delta", thinking=half) for half in halves(content["thinking"])]
         steps += [change("signature_delta", signature=content["signature"])]
-    elif content["type"] == "tool_use":
+    elif content["type"] in ("tool_use", "server_tool_use"):
         raw = content["input"] if isinstance(content["input"], str) else json.dumps(content["input"])
         steps = [begin({**content, "input": {}}), change("input_json_delta", partial_json="")]
         steps += [change("input_json_delta", partial_json=half) for half in halves(raw)]
@@ -56,8 +60,30 @@ def redacted(data):
     return {"type": "redacted_thinking", "data": data}
 
 
-def say(text):
-    return {"type": "text", "text": text}
+def say(text, *citations):
+    return {"type": "text", "text": text, **({"citations": list(citations)} if citations else {})}
+
+
+def sealed(*parts):
+    return hashlib.sha256("\n".join(parts).encode(errors="replace")).hexdigest()
+
+
+def search(query, call_id="srvtoolu_1"):
+    return {"type": "server_tool_use", "id": call_id, "name": "web_search", "input": {"query": query}}
+
+
+def page(url, title):
+    return {"type": "web_search_result", "url": url, "title": title, "encrypted_content": sealed(url, title), "page_age": None}
+
+
+def found(*pages, call_id="srvtoolu_1", error=None):
+    content = {"type": "web_search_tool_result_error", "error_code": error} if error else list(pages)
+    return {"type": "web_search_tool_result", "tool_use_id": call_id, "content": content}
+
+
+def cites(one, words):
+    return {"type": "web_search_result_location", "url": one["url"], "title": one["title"], "encrypted_index": sealed(one["url"], words),
+            "cited_text": words}
 
 
 def use(name, arguments, call_id="toolu_1"):
@@ -86,7 +112,8 @@ def _content_problem(place, role, blocks, open_calls):
     results_over = False
     for content in blocks:
         kind = content.get("type")
-        allowed = ("text", "tool_result", "image", "document") if role == "user" else ("text", "tool_use", "thinking", "redacted_thinking")
+        allowed = ("text", "tool_result", "image", "document") if role == "user" else (
+            "text", "tool_use", "thinking", "redacted_thinking", "server_tool_use", "web_search_tool_result")
         if kind not in allowed:
             return f"{place}: a block of type {kind} from the {role}"
         if kind in ("image", "document"):
@@ -110,6 +137,35 @@ def _content_problem(place, role, blocks, open_calls):
     return None
 
 
+def _search_problem(body):
+    """What the API finds wrong with its own blocks: changed ones, a call without its result, a result without its call, a citation of no result."""
+    offered = any(tool.get("type") == "web_search_20250305" for tool in body.get("tools", []))
+    blocks = [(at, block) for at, one in enumerate(body["messages"]) if isinstance(one["content"], list) for block in one["content"]]
+    last = max((at for at, one in enumerate(body["messages"]) if one["role"] == "assistant"), default=-1)
+    calls = {block["id"]: at for at, block in blocks if block["type"] == "server_tool_use"}
+    results = {block["tool_use_id"]: block for _, block in blocks if block["type"] == "web_search_tool_result"}
+    if (calls or results) and not offered:
+        return "blocks of a web search, and no web search"
+    for call, at in calls.items():
+        if call not in results and at != last:
+            return f"`web_search` tool use with id {call} was found without a corresponding `web_search_tool_result` block"
+    known = set()
+    for call, result in results.items():
+        if call not in calls:
+            return f"unexpected `tool_use_id` found in `web_search_tool_result` blocks: {call}"
+        for one in result["content"] if isinstance(result["content"], list) else []:
+            if one["encrypted_content"] != sealed(one["url"], one["title"]):
+                return f"a changed web_search_result: {one}"
+            known.add(one["url"])
+    for at, block in blocks:
+        if block["type"] == "server_tool_use" and (not isinstance(block["input"], dict) or "query" not in block["input"]):
+            return f"a call that is refused: {block}"
+        for one in block.get("citations", []):
+            if one["encrypted_index"] != sealed(one["url"], one["cited_text"]) or one["url"] not in known:
+                return f"a changed citation, or one of no result: {one}"
+    return None
+
+
 def ill_formed(body):
     """Why the API would refuse a request, or None."""
     if not isinstance(body.get("max_tokens"), int) or body["max_tokens"] < 1:
@@ -117,8 +173,14 @@ def ill_formed(body):
     if len(re.findall('"cache_control"', json.dumps(body))) > 4:
         return "more than four cache marks"
     for tool in body.get("tools", []):
+        if tool.get("type") == "web_search_20250305":
+            if tool["name"] != "web_search" or ("allowed_domains" in tool and "blocked_domains" in tool):
+                return f"tool {tool}"
+            continue
         if not NAME.match(tool["name"]) or tool["input_schema"].get("type") != "object":
             return f"tool {tool}"
+    if problem := _search_problem(body):
+        return problem
     open_calls = []
     for position, one in enumerate(body["messages"]):
         if one["role"] not in ("user", "assistant"):

@@ -1,7 +1,9 @@
 """Replies in the form of OpenAI's Responses API, and that API's checks of a request without storage.
 
-https://platform.openai.com/docs/api-reference/responses and .../responses-streaming
+https://platform.openai.com/docs/api-reference/responses and .../responses-streaming; web search:
+https://platform.openai.com/docs/guides/tools-web-search
 """
+import hashlib
 import json
 
 PATH = "/v1/responses"
@@ -16,8 +18,25 @@ def reasoning(summary, sealed, item_id="rs_1"):
     return {"type": "reasoning", "id": item_id, "summary": parts, "encrypted_content": sealed}
 
 
-def say(text, item_id="msg_1", **more):
-    part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+def sealed(action):
+    return "ws_" + hashlib.sha256(json.dumps(action, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def search(query, *urls, status="completed", **action):
+    """A search, or with `type` another action. The id tells whether it comes back unchanged."""
+    action = {"type": "search", "query": query, **action}
+    if urls:
+        action["sources"] = [{"type": "url", "url": url} for url in urls]
+    return {"type": "web_search_call", "id": sealed(action), "status": status, "action": action}
+
+
+def cites(text, words, url, title):
+    start = text.index(words)
+    return {"type": "url_citation", "start_index": start, "end_index": start + len(words), "url": url, "title": title}
+
+
+def say(text, item_id="msg_1", annotations=(), **more):
+    part = {"type": "output_text", "text": text, "annotations": list(annotations), "logprobs": []}
     return {"type": "message", "id": item_id, "status": "completed", "role": "assistant", "content": [part], **more}
 
 
@@ -38,7 +57,12 @@ def item(place, content, done=True):
         steps = [event("response.output_item.added", output_index=place, item={**content, "content": [], "status": "in_progress"}),
                  event("response.content_part.added", **about, content_index=0, part={"type": "output_text", "text": "", "annotations": []})]
         steps += [event("response.output_text.delta", **about, content_index=0, delta=half) for half in halves(content["content"][0]["text"])]
+        steps += [event("response.output_text.annotation.added", **about, content_index=0, annotation_index=index, annotation=each)
+                  for index, each in enumerate(content["content"][0]["annotations"])]
         steps += [event("response.output_text.done", **about, content_index=0, text=content["content"][0]["text"])]
+    elif content["type"] == "web_search_call":
+        steps = [event("response.output_item.added", output_index=place, item={**content, "action": None, "status": "in_progress"})]
+        steps += [event(f"response.web_search_call.{step}", **about) for step in ("in_progress", "searching", "completed")]
     elif content["type"] == "reasoning":
         steps = [event("response.output_item.added", output_index=place, item={**content, "summary": [], "encrypted_content": ""})]
         for index, part in enumerate(content["summary"]):
@@ -95,8 +119,11 @@ def ill_formed(body):
             behind = body["input"][position + 1:position + 2]
             if not one.get("encrypted_content"):
                 return f"item {position}: reasoning that is stored nowhere"
-            if not behind or behind[0]["type"] not in ("function_call", "message", "reasoning") or behind[0].get("role", "assistant") != "assistant":
+            if not behind or behind[0]["type"] not in ("function_call", "message", "reasoning", "web_search_call") or behind[0].get("role", "assistant") != "assistant":
                 return f"item {position}: reasoning without what follows it"
+        elif kind == "web_search_call":
+            if one.get("status") not in ("completed", "failed") or one.get("id") != sealed(one.get("action")):
+                return f"item {position}: a web search that was changed, or is not over: {one}"
         else:
             return f"item {position}: type {kind!r}"
     return f"calls without a result at the end: {waiting}" if waiting else None

@@ -236,6 +236,8 @@ def of_anthropic(body):
         if tool["name"] in names:
             return anthropic_error("tools: Tool names must be unique.")
         names.add(tool["name"])
+        if tool.get("type") == "web_search_20250305":
+            continue
         schema = tool["input_schema"]
         if schema.get("type") != "object":
             return anthropic_error(f"tools.{number}.custom.input_schema.type: Input should be 'object'")
