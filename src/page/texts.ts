@@ -172,6 +172,8 @@ export const t = {
   retrying: (code: string) => `Retrying (${code})`,
   cleared: (how: string) => `Old tool results are no longer sent to the model: ${how} tokens`,
   sentBack: "A check sent the agent back",
+  searched: (query: string, how: string) => `Web search: ${query} (${how})`,
+  sources: "Sources",
   compacted: (how: string) => `Older messages were summarized: ${how} tokens`,
   loop: (tool: string, n: string) => `The model made the same ${tool} call ${n} times`,
   inBackground: (language: string) => `${language}, in the background`,

@@ -4,6 +4,7 @@ import os
 import re
 
 import pytest
+from support import anthropic as claude
 from support import documents
 from support.browser import By, Keys
 from support.mcp import server_of
@@ -51,6 +52,24 @@ def test_a_file_is_shown_with_numbers_and_colours(server, provider, browse):
     page.until(lambda: inside(card, "file-content")[0].find_elements(By.CSS_SELECTOR, ".hljs-string"), "the colours")
     numbers = inside(card, "file-content")[0].find_element(By.CSS_SELECTOR, ".gutter").get_attribute("data-numbers").split()
     assert numbers == ["11", "12", "13", "14", "15"] and "value_11" in inside(card, "file-content")[0].text
+
+
+def test_a_web_search_is_a_list_of_links(make_server, provider, browse):
+    own = {"type": "anthropic", "base_url": provider.url.removesuffix("/v1"), "api_key": "k-123456", "web_search": True}
+    server = make_server(config={"providers": {"claude": own}, "model": "claude/scripted"})
+    good, bad = claude.page("https://wiki.example/cats?a=1&b=2", "Cats <img src=x onerror=alert(1)>"), claude.page("javascript:alert(1)", "Bad")
+    provider.plan(claude.message(claude.search("cats"), claude.found(good, bad), claude.say("They sleep.", claude.cites(good, "sleep"))))
+    page = browse(server)
+    page.say("look")
+    page.until_text("answer", "They sleep.")
+    idle(page)
+    search = page.until(lambda: page.one("note-web_search"), "the search")
+    assert "cats (2)" in search.text
+    search.find_element(By.TAG_NAME, "button").click()
+    for block in (search, page.one("note-sources")):
+        link, = block.find_elements(By.TAG_NAME, "a")
+        assert link.text == good["title"] and link.get_attribute("href") == good["url"]
+        assert link.get_attribute("target") == "_blank" and set(link.get_attribute("rel").split()) == {"noopener", "noreferrer"}
 
 
 def test_an_edit_is_a_diff_with_numbers_and_counts(server, provider, browse):

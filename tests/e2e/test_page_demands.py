@@ -124,6 +124,7 @@ FEATURES = [
     ("diffs of file edits", page("test_an_approval_is_shown_as_a_diff_and_approved") + cards("test_an_edit_is_a_diff_with_numbers_and_counts")),
     ("tool cards, collapsible, hide all", page("test_tool_cards_by_kind_can_be_opened_and_hidden") + cards("test_all_cards_are_opened_closed_and_hidden",
      "test_a_file_is_shown_with_numbers_and_colours", "test_a_command_has_its_output_its_end_and_its_time", "test_what_was_found_stands_file_by_file")),
+    ("sources of an answer, and web searches, as links", cards("test_a_web_search_is_a_list_of_links")),
     ("approval card in the chat", page("test_an_approval_is_shown_as_a_diff_and_approved")),
     ("edit arguments while approving", page("test_arguments_are_changed_in_a_form_and_words_reach_the_model") +
      cards("test_arguments_of_every_kind_have_fields_and_are_checked")),

@@ -2,29 +2,41 @@ import { Icon, IconName } from "../parts/Icon";
 import { useNow } from "../parts/time";
 import { navigation } from "../store/navigation";
 import * as requests from "../store/requests";
-import { isRunning, NoteBlock, Turn } from "../store/turn";
+import { isRunning, NoteBlock, Turn, WebSource } from "../store/turn";
 import { t } from "../texts";
 import { PlanList, TaskList } from "./AgendaPanel";
 import { useFold } from "./folding";
 import { ModelPicker } from "./ModelPicker";
 
-const ICONS: Partial<Record<NoteBlock["what"], IconName>> = { retry: "refresh", compacted: "compress", cleared: "compress", sent_back: "refresh", loop: "loop", same_error: "loop", no_progress: "loop", cancelled: "stop" };
+const ICONS: Partial<Record<NoteBlock["what"], IconName>> = { retry: "refresh", compacted: "compress", cleared: "compress", sent_back: "refresh", loop: "loop", same_error: "loop", no_progress: "loop", cancelled: "stop", web_search: "search", sources: "web" };
 
 // Other events of a turn: a retry, a summary of older messages, a loop, a stop, a failure, a changed plan.
 export function Note({ note, turn }: { note: NoteBlock; turn: Turn }) {
-  const [open, toggle] = useFold(`note/${turn.id}/${note.key}`, false);
+  const { pages } = note;
+  const [open, toggle] = useFold(`note/${turn.id}/${note.key}`, note.what === "sources");
   if (note.what === "error") return <Failure note={note} turn={turn} />;
   if (note.what === "tasks" || note.what === "plan") return <Agenda note={note} turn={turn} open={open} toggle={toggle} />;
-  const text = note.what === "retry" ? t.retrying(note.code) : note.what === "compacted" ? t.compacted(note.code) : note.what === "cleared" ? t.cleared(note.code) : note.what === "sent_back" ? t.sentBack : note.what === "job_started" ? t.jobStarted(note.text) : note.what === "job_ended" ? t.jobEnded(note.text, note.code) : note.what === "loop" ? t.loop(note.text, note.code) : note.what === "same_error" ? t.sameError(note.text, note.code) : note.what === "no_progress" ? t.noProgress(note.text, note.code) : t.cancelledBecause(note.text);
+  const { code, text } = note;
+  const shown = {
+    retry: t.retrying(code), compacted: t.compacted(code), cleared: t.cleared(code), sent_back: t.sentBack, sources: t.sources, web_search: t.searched(text, code), job_started: t.jobStarted(text),
+    job_ended: t.jobEnded(text, code), loop: t.loop(text, code), same_error: t.sameError(text, code), no_progress: t.noProgress(text, code), cancelled: t.cancelledBecause(text),
+  }[note.what];
+  const hasMore = pages ? pages.length > 0 : text && ["retry", "compacted", "sent_back"].includes(note.what);
   return (
     <div className={`note ${note.what}`} data-testid={`note-${note.what}`}>
       <Icon name={ICONS[note.what] ?? "alert"} size={15} />
-      <span>{text}</span>
+      <span>{shown}</span>
       {note.what === "retry" && <Countdown note={note} turn={turn} />}
-      {(note.what === "retry" || note.what === "compacted" || note.what === "sent_back") && note.text && <button type="button" className="quiet tiny" aria-expanded={open} onClick={toggle}>{open ? t.less : t.more}</button>}
-      {open && <p className="note-more" dir="auto">{note.text}</p>}
+      {hasMore && <button type="button" className="quiet tiny" aria-expanded={open} onClick={toggle}>{open ? t.less : t.more}</button>}
+      {open && (pages ? <Pages pages={pages} /> : <p className="note-more" dir="auto">{text}</p>)}
     </div>
   );
+}
+
+// Pages of the web that a search of the provider has found, or that the text above cites. The titles are the pages' own words.
+function Pages({ pages }: { pages: WebSource[] }) {
+  const address = (url: string) => (/^https?:/i.test(url) ? url : undefined);
+  return <ul className="agenda">{pages.map(({ url, title }, at) => <li key={at}><a href={address(url)} target="_blank" rel="noopener noreferrer">{title || url}</a></li>)}</ul>;
 }
 
 function Countdown({ note, turn }: { note: NoteBlock; turn: Turn }) {

@@ -1,6 +1,5 @@
 import { useEffect, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
-import { cache } from "../store/cache";
 import { attempt } from "../store/state";
 import { textOf, Turn } from "../store/turn";
 import { t } from "../texts";
@@ -8,15 +7,14 @@ import { request } from "../wire/api";
 
 const MOST = 4000; // characters in one request for speech
 
-// Reads a turn's answer aloud, if the server can make speech.
+// Reads a turn's answer aloud. For servers that can make speech.
 export function ReadAloud({ turn }: { turn: Turn }) {
-  const { models } = cache.use("models");
   const [playing, setPlaying] = useState(false);
   const ending = useRef<AbortController | null>(null);
   const stop = (): void => ending.current?.abort();
   useEffect(() => stop, []);
   const text = textOf(turn);
-  if (!models.audio?.speech || text.trim() === "") return null;
+  if (text.trim() === "") return null;
   const play = (): void => {
     stop();
     const end = new AbortController();

@@ -10,7 +10,6 @@ import { isRunning, textOf, timeOf, Turn } from "../store/turn";
 import { t } from "../texts";
 import { GivenFiles } from "./Attachments";
 import { TurnCost } from "./Meter";
-import { ReadAloud } from "./ReadAloud";
 
 const EditPreviewBox = lazy(() => import("../time/EditPreviewBox").then((part) => ({ default: part.EditPreviewBox })));
 
@@ -53,10 +52,12 @@ function Branches({ turn: shown }: { turn: Turn }) {
 }
 
 const DiffBox = lazy(() => import("../time/DiffBox").then((part) => ({ default: part.DiffBox })));
+const ReadAloud = lazy(() => import("./ReadAloud").then((part) => ({ default: part.ReadAloud })));
 const ReplayBox = lazy(() => import("../time/ReplayBox").then((part) => ({ default: part.ReplayBox })));
 
 // The actions for a finished turn, its duration and its usage.
 export const TurnFoot = memo(function TurnFoot({ turn }: { turn: Turn; version: number }) {
+  const { models } = cache.use("models");
   const [replaying, setReplaying] = useKept("replaying", false);
   const [comparing, setComparing] = useKept("comparing", false);
   const changed = turn.events.some((each) => each.type === "FILES_CHANGED");
@@ -72,7 +73,7 @@ export const TurnFoot = memo(function TurnFoot({ turn }: { turn: Turn; version: 
         <button type="button" className="quiet tiny" data-testid="fork" title={t.fork} onClick={() => void requests.fork(turn)}><Icon name="fork" size={14} /><span>{t.forkShort}</span></button>
         <button type="button" className="quiet tiny" data-testid="replay" aria-expanded={replaying} onClick={() => setReplaying(!replaying)}><Icon name="loop" size={14} /><span>{t.replay}</span></button>
         {changed && <button type="button" className="quiet tiny" data-testid="diff" title={t.filesChanged} aria-expanded={comparing} onClick={() => setComparing(!comparing)}><Icon name="file" size={14} /><span>{t.changesShort}</span></button>}
-        <ReadAloud turn={turn} />
+        {models.audio?.speech && <Suspense fallback={null}><ReadAloud turn={turn} /></Suspense>}
         <span className="grow" />
         <span className="faint usage" data-testid="turn-usage" title={t.meterTip(turn.input, turn.output)}>
           {[taken > 0 ? duration(taken) : "", turn.input + turn.output > 0 ? t.tokens(turn.input + turn.output) : "", turn.model].filter(Boolean).join(" · ")}

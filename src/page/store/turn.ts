@@ -1,8 +1,8 @@
 // One interaction as it is drawn: its events folded into blocks. The same fold serves live and stored interactions and
 // the replay scrubber.
-import type { Attachment, ChatListEntry, Event, PendingApproval, PendingInput, Status, Task } from "../wire";
+import type { Attachment, ChatListEntry, Event, PendingApproval, PendingInput, Status, Task, WebSource } from "../wire";
 
-export type { Attachment, PendingApproval, PendingInput, Task };
+export type { Attachment, PendingApproval, PendingInput, Task, WebSource };
 // Names for types that the wire calls by other words, or does not name.
 export type AgentEvent = Extract<Event, { seq: number; type: string }>;
 export type Chat = ChatListEntry;
@@ -57,13 +57,14 @@ export interface ToolBlock extends Common {
 }
 export interface NoteBlock extends Common {
   kind: "note";
-  what: "retry" | "compacted" | "cleared" | "sent_back" | "loop" | "same_error" | "no_progress" | "cancelled" | "error" | "tasks" | "plan" | "job_started" | "job_ended";
+  what: "retry" | "compacted" | "cleared" | "sent_back" | "loop" | "same_error" | "no_progress" | "cancelled" | "error" | "tasks" | "plan" | "job_started" | "job_ended" | "web_search" | "sources";
   code: string;
   text: string;
   retryable: boolean;
   until?: number; // time of the next try
   tasks?: Task[];
   steps?: string[];
+  pages?: WebSource[]; // found by a search, or cited by the text before
 }
 export type Block = TextBlock | ToolBlock | NoteBlock;
 
@@ -226,10 +227,12 @@ export function take(turn: Turn, event: AgentEvent, live = false): void {
       closeText(turn, "thinking", event, event.content, false);
       break;
     case "MESSAGE":
-      closeText(turn, "text", event, event.content, false);
-      break;
     case "ANSWER":
-      closeText(turn, "text", event, event.content, true);
+      closeText(turn, "text", event, event.content, event.type === "ANSWER");
+      if (event.citations) note(turn, "sources", "", { pages: [...new Map(event.citations.map((page) => [page.url, page])).values()] });
+      break;
+    case "WEB_SEARCH":
+      note(turn, "web_search", event.query, { code: event.error ?? String(event.results.length + (event.omitted ?? 0)), pages: event.results });
       break;
     case "APPROVAL_REQUIRED": {
       const block = toolOf(turn, event.call_id, event.tool_name, event.tool_input, event.round_index);
