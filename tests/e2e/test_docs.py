@@ -581,4 +581,4 @@ def test_times_are_local_for_people_and_utc_for_programs(make_server, make_home,
 
 # Words in backquotes that begin with / but are not commands: routes and folders.
 PATHS = {"/agui", "/mcp", "/chats", "/approvals", "/grants", "/tools", "/models", "/audit", "/healthz", "/readyz", "/metrics", "/usr", "/bin", "/sbin", "/opt", "/etc",
-         "/tmp", "/run", "/dev", "/proc", "/lib"}
+         "/tmp", "/run", "/dev", "/sys", "/proc", "/lib"}
