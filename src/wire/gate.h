@@ -1,16 +1,12 @@
 #pragma once
 
-#include <sys/socket.h>
-#include <sys/types.h>
-
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/system.h"
+#include "base/peer_users.h"
 #include "people/authenticator.h"
 #include "reprise/principal.h"
 #include "reprise/result.h"
@@ -31,30 +27,6 @@ std::optional<Authority> ParseAuthority(std::string_view text);
 using PublicHost = Authority;
 // kInvalidArgument: the message says which form is expected, but does not name the setting.
 Result<PublicHost> ParsePublicHost(std::string_view text);
-
-// The user at the other end of a connection, as far as the operating system knows.
-enum class Peer {
-  kTrusted,  // on this machine, the same user as this process or root
-  kForeign,  // on this machine, another user
-  kUnknown,  // the kernel could not tell, or was not asked
-  kRemote,   // not on this machine
-};
-
-// Asks the kernel (NETLINK_SOCK_DIAG) which user owns the other end of a loopback connection. Not thread-safe.
-class PeerUsers {
- public:
-  PeerUsers();
-
-  // Tells which user holds the other end of the connected socket `fd`. Exchanges one message with the kernel, which
-  // takes microseconds.
-  Peer Identify(int fd);
-
- private:
-  std::optional<uid_t> OwnerOf(const sockaddr_storage& theirs, const sockaddr_storage& ours);
-
-  UniqueFd netlink_;
-  std::uint32_t sequence_ = 0;
-};
 
 // Decides whether a request may be looked at, on every route and method, before any of its body is read. Immutable,
 // thread-safe.
