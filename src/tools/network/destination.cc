@@ -15,12 +15,13 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <sstream>
 #include <system_error>
 
 #include "base/public_address.h"
+#include "base/try.h"
+#include "tools/network/listening_sockets.h"
 #include "tools/shell/command_runner.h"
 
 namespace reprise {
@@ -32,24 +33,6 @@ namespace fs = std::filesystem;
 constexpr const char* kResolver = "/usr/bin/getent";
 constexpr std::chrono::seconds kMaxResolving{10};
 constexpr int kMaxConnectingMs = 15'000;
-
-Destination AddressOf(const std::string& text, std::uint16_t port) {
-  Destination destination;
-  sockaddr_in v4{};
-  sockaddr_in6 v6{};
-  if (::inet_pton(AF_INET, text.c_str(), &v4.sin_addr) == 1) {
-    v4.sin_family = AF_INET;
-    v4.sin_port = htons(port);
-    std::memcpy(&destination.address, &v4, sizeof v4);
-    destination.size = sizeof v4;
-  } else if (::inet_pton(AF_INET6, text.c_str(), &v6.sin6_addr) == 1) {
-    v6.sin6_family = AF_INET6;
-    v6.sin6_port = htons(port);
-    std::memcpy(&destination.address, &v6, sizeof v6);
-    destination.size = sizeof v6;
-  }
-  return destination;
-}
 
 const sockaddr* Raw(const Destination& destination) { return reinterpret_cast<const sockaddr*>(&destination.address); }
 
@@ -84,19 +67,8 @@ bool IsNoHost(const Destination& destination) {
 // The sockets that listen at this port of the machine, as links in /proc name them.
 std::set<std::string> ListenersAt(std::uint16_t port) {
   std::set<std::string> sockets;
-  for (const char* const table : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
-    std::ifstream file(table);
-    std::string line;
-    std::getline(file, line);
-    while (std::getline(file, line)) {
-      std::istringstream words(line);
-      std::string number, local, remote, state, skipped, inode;
-      words >> number >> local >> remote >> state >> skipped >> skipped >> skipped >> skipped >> skipped >> inode;
-      constexpr int kHex = 16;
-      const std::size_t colon = local.find(':');
-      if (state != "0A" || colon == local.npos || std::stoi(local.substr(colon + 1), nullptr, kHex) != port) continue;
-      sockets.insert("socket:[" + inode + "]");
-    }
+  for (const ListeningSocket& each : ListeningSocketsHere()) {
+    if (each.port == port) sockets.insert(each.name);
   }
   return sockets;
 }
@@ -146,6 +118,24 @@ bool LeadsToClosed(const Destination& destination, const std::vector<HostPort>& 
 
 }  // namespace
 
+Destination AddressOf(const std::string& text, std::uint16_t port) {
+  Destination destination;
+  sockaddr_in v4{};
+  sockaddr_in6 v6{};
+  if (::inet_pton(AF_INET, text.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(port);
+    std::memcpy(&destination.address, &v4, sizeof v4);
+    destination.size = sizeof v4;
+  } else if (::inet_pton(AF_INET6, text.c_str(), &v6.sin6_addr) == 1) {
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(port);
+    std::memcpy(&destination.address, &v6, sizeof v6);
+    destination.size = sizeof v6;
+  }
+  return destination;
+}
+
 Result<std::vector<Destination>> Resolve(const HostPort& target, const std::stop_token& stop) {
   if (IsAddress(target.host)) return std::vector{AddressOf(target.host, target.port)};
   if (IsLocalName(target.host)) {
@@ -180,22 +170,27 @@ std::string WhyClosed(const Destination& destination, const HostRules::Answer& r
   return {};
 }
 
-Result<UniqueFd> Connect(const Destination& destination, int stop) {
-  UniqueFd socket(::socket(destination.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+Result<void> ConnectTo(int socket, const Destination& destination, int stop) {
   const auto failed = [](int error) {
     return Fail(ErrorCode::kUnavailable, "it cannot be reached: " + std::generic_category().message(error));
   };
-  if (!socket) return failed(errno);
-  if (::connect(socket.get(), Raw(destination), destination.size) != 0) {
+  if (::connect(socket, Raw(destination), destination.size) != 0) {
     if (errno != EINPROGRESS) return failed(errno);
-    std::array<pollfd, 2> waits{{{socket.get(), POLLOUT, 0}, {stop, POLLIN, 0}}};
+    std::array<pollfd, 2> waits{{{socket, POLLOUT, 0}, {stop, POLLIN, 0}}};
     if (::poll(waits.data(), waits.size(), kMaxConnectingMs) <= 0 || waits[1].revents != 0) return failed(ETIMEDOUT);
     int error = 0;
     socklen_t size = sizeof error;
-    if (::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) return failed(error);
+    if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) return failed(error);
   }
   const int yes = 1;
-  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  return {};
+}
+
+Result<UniqueFd> Connect(const Destination& destination, int stop) {
+  UniqueFd socket(::socket(destination.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return Fail(ErrorCode::kUnavailable, std::generic_category().message(errno));
+  TRY(ConnectTo(socket.get(), destination, stop));
   return socket;
 }
 

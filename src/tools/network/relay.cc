@@ -11,7 +11,6 @@
 #include <optional>
 #include <utility>
 
-#include "base/logging.h"
 #include "base/try.h"
 #include "process/listeners.h"
 #include "tools/network/handshakes.h"
@@ -20,9 +19,8 @@ namespace reprise {
 
 namespace {
 
-constexpr std::size_t kMaxConnections = 128, kMaxRefused = 20, kMaxHosts = 1000, kMaxAsked = 20;
+constexpr std::size_t kMaxRefused = 20, kMaxHosts = 1000, kMaxAsked = 20;
 constexpr std::uint16_t kFirstUnprivileged = 1024;
-constexpr int kPipeBytes = 1024 * 1024;
 constexpr int kMaxHandshakeMs = 30'000;
 constexpr std::size_t kBuffer = 16 * 1024;
 
@@ -49,62 +47,6 @@ bool Receive(int from, std::string& bytes) {
   const ssize_t got = ::recv(from, buffer.data(), buffer.size(), 0);
   if (got > 0) bytes.append(buffer.data(), static_cast<std::size_t>(got));
   return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
-}
-
-// One direction of a tunnel. The bytes stay in the kernel.
-class Flow {
- public:
-  Flow(int from, int to) : from_(from), to_(to) {
-    std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return;
-    out_ = UniqueFd(ends[0]);
-    in_ = UniqueFd(ends[1]);
-    ::fcntl(in_.get(), F_SETPIPE_SZ, kPipeBytes);  // a smaller one works too
-  }
-  bool ok() const { return static_cast<bool>(in_) && !broken_; }
-  bool has_ended() const { return ended_ && held_ == 0; }
-  std::uint64_t total() const { return total_; }
-  // The descriptor that this waits for; -1: none.
-  pollfd Awaited() const {
-    if (held_ > 0) return {to_, POLLOUT, 0};
-    return {ended_ ? -1 : from_, POLLIN, 0};
-  }
-  void Move() {
-    for (bool moves = true; moves && ok();) {
-      moves = false;
-      if (!ended_) {
-        const ssize_t got = ::splice(from_, nullptr, in_.get(), nullptr, kPipeBytes, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
-        if (got > 0) held_ += static_cast<std::size_t>(got);
-        moves = got > 0;
-        if (got == 0) ended_ = true;
-        if (got < 0) broken_ = errno != EAGAIN && errno != EINTR;
-      }
-      if (held_ > 0) {
-        const ssize_t sent = ::splice(out_.get(), nullptr, to_, nullptr, held_, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
-        if (sent > 0) held_ -= static_cast<std::size_t>(sent), total_ += static_cast<std::uint64_t>(sent), moves = true;
-        if (sent < 0) broken_ = errno != EAGAIN && errno != EINTR;
-      }
-    }
-    if (has_ended() && !std::exchange(told_, true)) ::shutdown(to_, SHUT_WR);
-  }
-
- private:
-  const int from_, to_;
-  UniqueFd in_, out_;
-  std::size_t held_ = 0;  // bytes in the pipe
-  std::uint64_t total_ = 0;
-  bool ended_ = false, told_ = false, broken_ = false;
-};
-
-void Pump(Flow& one, Flow& other, int stop) {
-  while (one.ok() && other.ok() && !(one.has_ended() && other.has_ended())) {
-    one.Move();
-    other.Move();
-    std::array<pollfd, 3> waits{one.Awaited(), other.Awaited(), {stop, POLLIN, 0}};
-    if (one.has_ended() && other.has_ended()) return;
-    if (::poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) return;
-    if (waits[2].revents != 0) return;
-  }
 }
 
 std::string HttpRefusal(std::string_view status, const std::string& why) {
@@ -141,7 +83,7 @@ void NetworkRelay::Begin(const std::stop_token& stop, Ask ask) {
 NetworkRelay::Report NetworkRelay::Finish() {
   stop_.request_stop();
   if (thread_.joinable()) thread_.join();
-  connections_.clear();
+  connections_.Join();
   const MutexLock lock(mutex_);
   Report report;
   for (auto& [name, use] : uses_) report.uses.push_back(use);
@@ -168,16 +110,8 @@ void NetworkRelay::Serve() {
 }
 
 void NetworkRelay::Accept(int listener, std::uint16_t port) {
-  connections_.remove_if([](const Connection& each) { return each.ended.load(); });
   UniqueFd client(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!client || connections_.size() >= kMaxConnections) return;
-  Connection& connection = connections_.emplace_back();
-  connection.client = std::move(client);
-  connection.thread = std::jthread([this, &connection, port] {
-    Handle(connection.client.get(), port);
-    ::shutdown(connection.client.get(), SHUT_RDWR);
-    connection.ended = true;
-  });
+  if (client) connections_.Serve(std::move(client), [this, port](int fd) { Handle(fd, port); });
 }
 
 void NetworkRelay::Handle(int client, std::uint16_t port) {
@@ -348,10 +282,9 @@ void NetworkRelay::Tunnel(int client, const UniqueFd& server, const HostPort& ta
   if (is_checked || PassFirstBytes(client, server.get(), target, bytes, use)) {
     if (SendAll(server.get(), bytes, stopped_.fd())) {
       use.sent += bytes.size();
-      Flow out(client, server.get()), in(server.get(), client);
-      Pump(out, in, stopped_.fd());
-      use.sent += out.total();
-      use.received += in.total();
+      const Passed passed = PassBothWays(client, server.get(), stopped_.fd());
+      use.sent += passed.there;
+      use.received += passed.back;
     }
   }
   Count(use);

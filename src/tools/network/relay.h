@@ -1,9 +1,7 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,6 +18,7 @@
 #include "reprise/tool.h"
 #include "tools/network/destination.h"
 #include "tools/network/host_rules.h"
+#include "tools/network/tunnel.h"
 
 namespace reprise {
 
@@ -30,6 +29,7 @@ namespace reprise {
 class NetworkRelay {
  public:
   static constexpr std::uint16_t kProxyPort = 3128;
+  static constexpr std::size_t kMaxConnections = 128;
 
   struct Options {
     HostRules rules{};
@@ -58,12 +58,6 @@ class NetworkRelay {
   Report Finish();
 
  private:
-  struct Connection {
-    UniqueFd client{};
-    std::atomic<bool> ended = false;
-    std::jthread thread{};
-  };
-
   void Serve();
   void Accept(int listener, std::uint16_t port);
   // All of these run on the connection's thread. `port`: the listener's, kProxyPort for the proxy.
@@ -96,8 +90,8 @@ class NetworkRelay {
   std::optional<std::chrono::steady_clock::time_point> asked_at_ GUARDED_BY(mutex_);  // the open question
   std::map<std::string, NetworkUse> uses_ GUARDED_BY(mutex_);
   std::set<std::string> refused_ GUARDED_BY(mutex_);
-  std::list<Connection> connections_;  // of the serving thread, and of Finish after it
-  std::jthread thread_;                // last: it uses all others
+  ConnectionThreads connections_{kMaxConnections};  // of the serving thread, and of Finish after it
+  std::jthread thread_;                             // last: it uses all others
 };
 
 }  // namespace reprise
