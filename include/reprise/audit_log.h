@@ -21,6 +21,8 @@ struct AuditEntry {
     kPruned,       // no call: a person removed a superseded branch, which began with this interaction
     kConnected,    // its command used the network
     kModeChanged,  // neither call nor interaction: a person set the chat's approval mode
+    kPortOpened,   // likewise: a person opened a port of a background job
+    kPortClosed,
   };
   Event event = Event::kStarted;
   std::string chat_id{}, interaction_id{}, call_id{}, tool_name{};
@@ -34,13 +36,16 @@ struct AuditEntry {
   std::string approval_id{};  // empty: none
   // kStarted, kRefused: the deciding grants (by id) and rules ("rule 1" is the first).
   std::vector<std::string> decided_by{};
-  std::string answered_by{};     // kApproved, kRejected: the user; empty: the only one, or none
+  std::string answered_by{};     // kApproved, kRejected, and of ports: the user; empty: the only one, or none
   bool outside_sandbox = false;  // kApproved, kStarted: a person lets this one call run outside the sandbox
   // kEnded only.
   bool is_error = false;
   std::optional<std::int64_t> duration_ms{};
   std::optional<int> exit_status{};  // of a command
-  // kConnected only: "HOST:PORT", and the bytes of the call.
+  // kPortOpened, kPortClosed only.
+  std::string job_id{};
+  std::uint16_t port = 0;  // that the job listens on
+  // "HOST:PORT". kConnected: with the bytes of the call. kPortOpened: where the port is reached.
   std::string host{};
   std::uint64_t sent_bytes = 0, received_bytes = 0;
 };

@@ -235,6 +235,7 @@ struct ChatListEntry {
   ChatSummary summary;                      // for a running chat with the run's additions
   std::optional<InteractionStatus> status;  // of the running interaction or the head; nullopt: empty chat
   std::size_t waiting = 0;                  // approvals and questions that can be answered now
+  std::size_t jobs = 0;                     // background jobs that run here
   bool is_running() const { return status && !IsFinished(*status); }
 };
 // A place where the text was found.
@@ -425,6 +426,10 @@ class Engine {
   // As JobsOfChat::Read and Stop.
   Result<JobOutput> ReadJob(const ChatId& chat, const std::string& job, std::uint64_t after);
   Result<Job> StopJob(const ChatId& chat, const std::string& job);
+  // As JobPorts::Open and Close, for a person (`by`; empty: the only one). Each is in the audit log, without which no
+  // port is opened.
+  Result<JobPort> OpenJobPort(const ChatId& chat, const std::string& job, std::uint16_t port, const std::string& by);
+  Result<JobPort> CloseJobPort(const ChatId& chat, const std::string& job, std::uint16_t port, const std::string& by);
 
   // --- queued messages ------------------------------------------------------------------------------------------
   // In run order. kNotFound: no such chat.

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -24,6 +25,34 @@ struct JobEnd {
   bool operator==(const JobEnd&) const = default;
 };
 
+// A TCP port that a job listens on.
+struct JobPort {
+  enum class State {
+    kClosed,   // in the sandbox, out of everybody's reach
+    kOpen,     // a person has opened it to browsers of this user on this machine
+    kOutside,  // the job has no sandbox and listens on the machine itself
+  };
+  std::uint16_t port = 0;
+  std::vector<std::string> addresses{};  // that it listens at; empty: at none any more
+  State state = State::kClosed;
+  std::string url{};  // where browsers find it, if it speaks HTTP; empty: nowhere
+};
+// "closed", "open", "outside".
+std::string_view ToString(JobPort::State state);
+
+// The ports of one job. Thread-safe.
+class JobPorts {
+ public:
+  virtual ~JobPorts() = default;
+  // Those that it listens on now, and those that are open; ascending. At most some dozens.
+  virtual std::vector<JobPort> List() const = 0;
+  // Opens a port on a loopback address that no server of ours has, so that no cookie of ours is sent there. Does
+  // nothing if it is open. kConflict (reason "not_listening"), kUnavailable (reason "too_many_ports", "unavailable").
+  virtual Result<JobPort> Open(std::uint16_t port) = 0;
+  // Closes it and ends its connections. False: it was not open.
+  virtual bool Close(std::uint16_t port) = 0;
+};
+
 // A command that runs in the background, beyond the call that started it. It belongs to its chat, not to a branch.
 struct Job {
   std::string id{};  // "job_" and 64 random bits in lower-case hex
@@ -33,6 +62,7 @@ struct Job {
   std::optional<JobEnd> end{};     // nullopt: it runs
   std::uint64_t output_bytes = 0;  // so far, after redaction
   std::string kept{};              // says where the whole output is kept, after the end; empty: it is short
+  std::vector<JobPort> ports{};    // while it runs
 };
 
 // A part of a job's output.
@@ -52,8 +82,9 @@ class JobsOfChat {
   virtual ~JobsOfChat() = default;
   // Runs a command to its end. Called on a thread of its own; returns, with all processes gone, soon after `stop`.
   using Main = std::function<JobEnd(std::stop_token stop, const std::function<void(std::string_view)>& on_bytes)>;
-  // kUnavailable (reason "too_many_jobs"): so many run that no more may start.
-  virtual Result<Job> Start(std::string command, Main main) = 0;
+  // `ports` may be null: they are not known. kUnavailable (reason "too_many_jobs"): so many run that no more may start.
+  // Nothing here opens a port, because only people may.
+  virtual Result<Job> Start(std::string command, Main main, std::shared_ptr<JobPorts> ports) = 0;
   // The output after `after` bytes; nullopt: after what the last such call returned. Waits for output or the end, at
   // most `wait`, or until `stop`.
   virtual Result<JobOutput> Read(const std::string& id, std::optional<std::uint64_t> after,

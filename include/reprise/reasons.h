@@ -49,6 +49,7 @@
   REASON(kAddressNotAllowed, "address_not_allowed", kForbidden, false)             \
   REASON(kModeNotAllowed, "mode_not_allowed", kForbidden, false)                   \
   REASON(kWorkspaceNotAllowed, "workspace_not_allowed", kForbidden, false)         \
+  REASON(kPortsNotAllowed, "ports_not_allowed", kForbidden, false)                 \
   REASON(kHookDenied, "hook_denied", kForbidden, false)                            \
   REASON(kBudgetExceeded, "budget_exceeded", kForbidden, false)                    \
   REASON(kUntrusted, "untrusted", kForbidden, false)                               \
@@ -88,6 +89,7 @@
   REASON(kInteractionExists, "interaction_exists", kConflict, false)               \
   REASON(kFileExists, "file_exists", kConflict, false)                             \
   REASON(kEmptyChat, "empty_chat", kConflict, false)                               \
+  REASON(kNotListening, "not_listening", kConflict, true)                          \
   REASON(kNotFinished, "not_finished", kConflict, true)                            \
   REASON(kNotReplayable, "not_replayable", kConflict, false)                       \
   REASON(kNotResumable, "not_resumable", kConflict, false)                         \
@@ -112,6 +114,7 @@
   REASON(kUnavailable, "unavailable", kUnavailable, false)                         \
   REASON(kQueueFull, "queue_full", kUnavailable, true)                             \
   REASON(kTooManyJobs, "too_many_jobs", kUnavailable, false)                       \
+  REASON(kTooManyPorts, "too_many_ports", kUnavailable, false)                     \
   REASON(kAddressInUse, "address_in_use", kUnavailable, false)                     \
   REASON(kNotOnRecord, "not_on_record", kUnavailable, false)                       \
   REASON(kDeadlineExceeded, "deadline_exceeded", kDeadlineExceeded, false)         \

@@ -147,6 +147,7 @@ Result<std::unique_ptr<ToolCatalog>> MakeToolCatalog(const Options& options, Tra
                          .deny = options.tools.network_deny,
                          .closed = ClosedEndpoints(options),
                          .ask = options.tools.network_ask};
+  tools.shell.own_host = options.host;
   auto catalog = std::make_unique<ToolCatalog>(std::move(tools));
   if (!own.empty()) {
     catalog->SetServer({.name = "program", .state = ToolServer::State::kReady}, std::move(own));

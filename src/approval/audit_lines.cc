@@ -83,4 +83,17 @@ AuditEntry ModeChanged(const ChatId& chat, std::optional<ApprovalMode> mode) {
   return line;
 }
 
+AuditEntry PortChanged(const ChatId& chat, const std::string& job, const JobPort& port, const std::string& by) {
+  const bool is_open = port.state == JobPort::State::kOpen;
+  AuditEntry line = LineOf(is_open ? AuditEntry::Event::kPortOpened : AuditEntry::Event::kPortClosed, ToolCall{},
+                           /*arguments=*/"");
+  line.chat_id = chat.str();
+  line.job_id = job;
+  line.port = port.port;
+  line.answered_by = by;
+  constexpr std::string_view kScheme = "http://";
+  if (is_open) line.host = port.url.substr(kScheme.size(), port.url.size() - kScheme.size() - 1);
+  return line;
+}
+
 }  // namespace reprise::audit

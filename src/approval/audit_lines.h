@@ -8,6 +8,7 @@
 #include "approval/decision.h"
 #include "reprise/approval.h"
 #include "reprise/audit_log.h"
+#include "reprise/jobs.h"
 #include "reprise/message.h"
 #include "reprise/tool.h"
 
@@ -31,5 +32,7 @@ AuditEntry Refused(const ToolCall& call, std::string_view why, const std::vector
 AuditEntry Pruned(const ChatId& chat, InteractionId from);
 // Likewise: a person set the chat's approval mode. nullopt is the server's mode.
 AuditEntry ModeChanged(const ChatId& chat, std::optional<ApprovalMode> mode);
+// Likewise: a person opened the port of a background job, or closed it (its state says which).
+AuditEntry PortChanged(const ChatId& chat, const std::string& job, const JobPort& port, const std::string& by);
 
 }  // namespace reprise::audit

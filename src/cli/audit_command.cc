@@ -35,6 +35,9 @@ std::string ForReading(const std::string& line) {
   if (text("event") == "connected") {
     more = text("host") + ", " + number("sent_bytes") + " bytes sent, " + number("received_bytes") + " received";
   }
+  if (!text("job_id").empty()) {
+    more = text("job_id") + ", port " + number("port") + (text("host").empty() ? "" : " at " + text("host"));
+  }
   const auto at = ParseTimestamp(text("at"));
   std::string out = (at ? FormatForReading(*at) : text("at")) + "  " + text("chat_id") + "/" + text("interaction_id") +
                     "  " + event + "  " + text("tool_name") + " (" + text("call_id") + ")";

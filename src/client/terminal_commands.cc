@@ -97,7 +97,8 @@ const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
       {"/grants", "[revoke N]", "what is allowed without asking, here and in every chat; takes grant N back",
        &TerminalClient::Grants},
       {"/tasks", "", "the agent's plan and tasks", &TerminalClient::Tasks},
-      {"/jobs", "[stop ID]", "this chat's background jobs; ends one", &TerminalClient::Jobs},
+      {"/jobs", "[stop ID | open ID PORT | close ID PORT]",
+       "this chat's background jobs; ends one, or shows you a port of it", &TerminalClient::Jobs},
       {"/usage", "", "tokens and cost of this chat", &TerminalClient::Usage},
       {"/compact", "[MESSAGE]", "from the next message on a summary is sent in place of what was said before",
        &TerminalClient::Compact},
@@ -721,6 +722,16 @@ void TerminalClient::Jobs(const std::string& arguments) {
     const auto stopped = Call("POST", path_ + "/jobs/" + arguments.substr(kStop.size()) + "/stop");
     return stopped ? Tell("stopped") : Failed(stopped.error());
   }
+  for (const std::string_view verb : {"open", "close"}) {
+    if (!arguments.starts_with(std::string(verb) + " ")) continue;
+    std::istringstream words(arguments.substr(verb.size()));
+    std::string id, port, more;
+    if (!(words >> id >> port) || words >> more) return Complain("/jobs " + std::string(verb) + " takes ID and PORT");
+    const auto changed = Call("POST", path_ + "/jobs/" + id + "/ports/" + port + "/" + std::string(verb));
+    if (!changed) return Failed(changed.error());
+    const std::string url = TextMember(*changed, "url");
+    return Tell(url.empty() ? "port " + port + " is closed" : url);
+  }
   const auto listed = Call("GET", path_ + "/jobs");
   if (!listed && listed.error().Is(Reason::kNotFound)) return Tell("no background jobs");
   if (!listed) return Failed(listed.error());
@@ -731,6 +742,11 @@ void TerminalClient::Jobs(const std::string& arguments) {
     const std::string status = job.contains("status") ? " " + DumpJson(job["status"]) : "";
     Tell(TextMember(job, "id") + "  " + (end.empty() ? "runs" : end + status) + "  " +
          VisibleLine(TextMember(job, "command")));
+    for (const Json& port : job.value("ports", Json::array())) {
+      const std::string url = TextMember(port, "url");
+      Tell("  listens on port " + DumpJson(port.value("port", Json())) +
+           (url.empty() ? ": /jobs open ID PORT shows it to your browser" : ": " + url));
+    }
   }
 }
 

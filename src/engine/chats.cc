@@ -115,7 +115,7 @@ Result<ChatListEntry> Chats::ListEntryOf(const ChatId& chat) {
 
 ChatListEntry Chats::EntryOf(ChatSummary summary, const WaitingQuestions& waiting,
                              std::optional<InteractionId> elsewhere) {
-  const std::size_t count = waiting.approvals + waiting.inputs;
+  const std::size_t count = waiting.approvals + waiting.inputs, jobs = services_.jobs.RunningIn(summary.id);
   const auto run = busy_.RunOf(summary.id);
   if (!run) {
     const auto status = elsewhere ? std::optional(waiting.Status()) : summary.head_status;
@@ -126,11 +126,11 @@ ChatListEntry Chats::EntryOf(ChatSummary summary, const WaitingQuestions& waitin
         summary.model = (*begun)->model;
       }
     }
-    return {.summary = std::move(summary), .status = status, .waiting = count};
+    return {.summary = std::move(summary), .status = status, .waiting = count, .jobs = jobs};
   }
   if (!summary.head) FillFromBegun(summary, run->Snapshot());
   summary.model = run->model();
-  return {.summary = std::move(summary), .status = run->status(), .waiting = count};
+  return {.summary = std::move(summary), .status = run->status(), .waiting = count, .jobs = jobs};
 }
 
 Result<SearchResult> Chats::Search(const std::string& text, const std::optional<ChatId>& chat, std::size_t limit) {

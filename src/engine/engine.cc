@@ -5,10 +5,12 @@
 #include <optional>
 #include <utility>
 
+#include "approval/audit_lines.h"
 #include "base/try.h"
 #include "engine/answers.h"
 #include "engine/attachments.h"
 #include "engine/busy_chats.h"
+#include "engine/chat_settings.h"
 #include "engine/chats.h"
 #include "engine/interactions.h"
 #include "engine/model_questions.h"
@@ -226,6 +228,23 @@ Result<JobOutput> Engine::ReadJob(const ChatId& chat, const std::string& job, st
 Result<Job> Engine::StopJob(const ChatId& chat, const std::string& job) {
   TRY(impl_->interactions.CheckChat(chat));
   return impl_->services.jobs.Of(chat)->Stop(job);
+}
+
+Result<JobPort> Engine::OpenJobPort(const ChatId& chat, const std::string& job, std::uint16_t port,
+                                    const std::string& by) {
+  TRY(impl_->interactions.CheckChat(chat));
+  AuditLog* const audit = impl_->services.parts.audit;
+  return impl_->services.jobs.OpenPort(chat, job, port, [&](const JobPort& opened) -> Result<void> {
+    return audit ? audit->Append(audit::PortChanged(chat, job, opened, by)) : Result<void>();
+  });
+}
+
+Result<JobPort> Engine::CloseJobPort(const ChatId& chat, const std::string& job, std::uint16_t port,
+                                     const std::string& by) {
+  TRY(impl_->interactions.CheckChat(chat));
+  return impl_->services.jobs.ClosePort(chat, job, port, [&](const JobPort& closed) {
+    NoteChange(impl_->services, audit::PortChanged(chat, job, closed, by));
+  });
 }
 
 // --- replays ---------------------------------------------------------------------------------------------------------

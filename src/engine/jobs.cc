@@ -29,7 +29,8 @@ std::atomic<std::size_t>& RunningHere() {
 // A job with its thread.
 class Jobs::Running {
  public:
-  Running(const Parts& parts, const ChatId& chat, std::string command) : parts_(parts), chat_(chat) {
+  Running(const Parts& parts, const ChatId& chat, std::string command, std::shared_ptr<JobPorts> ports)
+      : parts_(parts), chat_(chat), ports_(std::move(ports)) {
     job_.id = "job_" + RandomHex(kJobIdBytes);
     job_.command = ToValidUtf8(command);
     job_.started_at = Now();
@@ -58,6 +59,13 @@ class Jobs::Running {
     const MutexLock lock(mutex_);
     return job_;
   }
+  // With its ports, which takes some reading.
+  Job WithPorts() const {
+    Job job = this->job();
+    if (ports_ && !job.end) job.ports = ports_->List();
+    return job;
+  }
+  JobPorts* ports() const { return ports_.get(); }
   void RequestStop() { thread_.request_stop(); }
   void AwaitEnd() {
     MutexLock lock(mutex_);
@@ -128,6 +136,7 @@ class Jobs::Running {
 
   const Parts& parts_;
   const ChatId chat_;
+  const std::shared_ptr<JobPorts> ports_;  // null: not known
   // Used by the thread only.
   std::function<std::string(std::string_view)> filter_;
   std::optional<FilesInStore> files_;
@@ -147,13 +156,15 @@ class Jobs::OfChat final : public JobsOfChat {
  public:
   OfChat(Jobs& jobs, ChatId chat) : jobs_(jobs), chat_(std::move(chat)) {}
 
-  Result<Job> Start(std::string command, Main main) override {
-    return jobs_.Start(chat_, std::move(command), std::move(main));
+  Result<Job> Start(std::string command, Main main, std::shared_ptr<JobPorts> ports) override {
+    return jobs_.Start(chat_, std::move(command), std::move(main), std::move(ports));
   }
   Result<JobOutput> Read(const std::string& id, std::optional<std::uint64_t> after, std::chrono::milliseconds wait,
                          const std::stop_token& stop) override {
     const auto running = TRY(jobs_.Find(chat_, id));
-    return running->Read(after, wait, stop);
+    JobOutput output = running->Read(after, wait, stop);
+    if (!output.job.end) output.job = running->WithPorts();
+    return output;
   }
   Result<Job> Stop(const std::string& id) override {
     const auto running = TRY(jobs_.Find(chat_, id));
@@ -163,7 +174,7 @@ class Jobs::OfChat final : public JobsOfChat {
   }
   std::vector<Job> List() const override {
     std::vector<Job> list;
-    for (const auto& running : jobs_.RowOf(chat_)) list.push_back(running->job());
+    for (const auto& running : jobs_.RowOf(chat_)) list.push_back(running->WithPorts());
     return list;
   }
 
@@ -174,8 +185,9 @@ class Jobs::OfChat final : public JobsOfChat {
 
 std::unique_ptr<JobsOfChat> Jobs::Of(const ChatId& chat) { return std::make_unique<OfChat>(*this, chat); }
 
-Result<Job> Jobs::Start(const ChatId& chat, std::string command, JobsOfChat::Main main) {
-  auto running = std::make_shared<Running>(parts_, chat, std::move(command));
+Result<Job> Jobs::Start(const ChatId& chat, std::string command, JobsOfChat::Main main,
+                        std::shared_ptr<JobPorts> ports) {
+  auto running = std::make_shared<Running>(parts_, chat, std::move(command), std::move(ports));
   const Job job = running->job();
   Row forgotten;
   {
@@ -219,6 +231,43 @@ Result<std::shared_ptr<Jobs::Running>> Jobs::Find(const ChatId& chat, const std:
     if (running->job().id == id) return running;
   }
   return Fail(Reason::kNoSuchJob, "the chat has no background job of this id; those of an earlier server have ended");
+}
+
+std::size_t Jobs::RunningIn(const ChatId& chat) const {
+  const Row row = RowOf(chat);
+  return static_cast<std::size_t>(
+      std::count_if(row.begin(), row.end(), [](const auto& each) { return !each->has_ended(); }));
+}
+
+Result<JobPort> Jobs::OpenPort(const ChatId& chat, const std::string& id, std::uint16_t port,
+                               const std::function<Result<void>(const JobPort&)>& note) {
+  const auto running = TRY(Find(chat, id));
+  if (running->ports() == nullptr) return Fail(Reason::kNotListening, "nothing is known of ports of this job");
+  for (JobPort& each : running->ports()->List()) {
+    if (each.port == port && each.state == JobPort::State::kOpen) return std::move(each);
+  }
+  JobPort opened = TRY(running->ports()->Open(port));
+  if (opened.state != JobPort::State::kOpen) return opened;
+  if (auto noted = note(opened); !noted) {
+    running->ports()->Close(port);
+    return Fail(noted.error());
+  }
+  parts_.on_change(chat);
+  return opened;
+}
+
+Result<JobPort> Jobs::ClosePort(const ChatId& chat, const std::string& id, std::uint16_t port,
+                                const std::function<void(const JobPort&)>& note) {
+  const auto running = TRY(Find(chat, id));
+  JobPort now{.port = port};
+  if (running->ports() == nullptr) return now;
+  const bool was_open = running->ports()->Close(port);
+  for (JobPort& each : running->ports()->List()) {
+    if (each.port == port) now = std::move(each);
+  }
+  if (was_open) note(now);
+  if (was_open) parts_.on_change(chat);
+  return now;
 }
 
 void Jobs::EndOf(const ChatId& chat) {

@@ -29,13 +29,21 @@ class Jobs {
     const Redactor& redactor;  // must outlive this, like `files`
     JobLimits limits;
     OutputLimits output;
-    std::function<void(const ChatId&)> on_change;  // a job has started or ended; called from any thread
+    std::function<void(const ChatId&)>
+        on_change;  // a job has started or ended, or a port was opened or closed; called from any thread
   };
   explicit Jobs(Parts parts) : parts_(std::move(parts)) {}
   ~Jobs() { EndAll(); }
 
   std::unique_ptr<JobsOfChat> Of(const ChatId& chat);
   bool Has(const ChatId& chat) const { return !RowOf(chat).empty(); }
+  std::size_t RunningIn(const ChatId& chat) const;
+  // JobPorts::Open and Close. For people: agents have JobsOfChat alone. `note` writes the port that was opened down; it
+  // is closed again if that fails.
+  Result<JobPort> OpenPort(const ChatId& chat, const std::string& id, std::uint16_t port,
+                           const std::function<Result<void>(const JobPort&)>& note);
+  Result<JobPort> ClosePort(const ChatId& chat, const std::string& id, std::uint16_t port,
+                            const std::function<void(const JobPort&)>& note);
   // Kills the jobs of the chat and forgets them; returns when all their processes are gone.
   void EndOf(const ChatId& chat);
   // Likewise for all chats. No job starts afterwards.
@@ -46,7 +54,7 @@ class Jobs {
   class OfChat;
   using Row = std::vector<std::shared_ptr<Running>>;
 
-  Result<Job> Start(const ChatId& chat, std::string command, JobsOfChat::Main main);
+  Result<Job> Start(const ChatId& chat, std::string command, JobsOfChat::Main main, std::shared_ptr<JobPorts> ports);
   Row RowOf(const ChatId& chat) const;
   Result<std::shared_ptr<Running>> Find(const ChatId& chat, const std::string& id) const;
 

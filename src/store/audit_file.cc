@@ -50,6 +50,10 @@ std::string_view NameOf(AuditEntry::Event event) {
       return "connected";
     case AuditEntry::Event::kModeChanged:
       return "mode_changed";
+    case AuditEntry::Event::kPortOpened:
+      return "port_opened";
+    case AuditEntry::Event::kPortClosed:
+      return "port_closed";
   }
   return "refused";
 }
@@ -247,8 +251,12 @@ std::string AuditLine(const AuditEntry& entry, std::uint64_t number, const std::
   if (entry.event == AuditEntry::Event::kEnded) line["is_error"] = entry.is_error;
   if (entry.duration_ms) line["duration_ms"] = *entry.duration_ms;
   if (entry.exit_status) line["exit_status"] = *entry.exit_status;
+  if (!entry.job_id.empty()) {
+    line["job_id"] = entry.job_id;
+    line["port"] = entry.port;
+  }
+  if (!entry.host.empty()) line["host"] = entry.host;
   if (entry.event == AuditEntry::Event::kConnected) {
-    line["host"] = entry.host;
     line["sent_bytes"] = entry.sent_bytes;
     line["received_bytes"] = entry.received_bytes;
   }

@@ -39,6 +39,7 @@ struct ShellOptions {
   std::vector<std::string> writable_paths = {};
   ResourceLimits limits = {};
   NetworkRules network = {};
+  std::string own_host = {};  // where this server listens
 };
 
 struct HttpGetOptions {

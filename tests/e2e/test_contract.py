@@ -19,7 +19,7 @@ import pytest
 from support import schemas
 from support.client import UNNUMBERED, SseParser
 from support.feed import check_frame
-from support.timing import SOON
+from support.timing import SOON, eventually
 
 REQUESTS = int(os.environ.get("REPRISE_CONTRACT_REQUESTS", "3000"))
 SEED = int(os.environ.get("REPRISE_CONTRACT_SEED", "20261122"))
@@ -32,6 +32,7 @@ ASKING = ("asks", "asked", "writes", "queued", "granted", "works")
 OUT_OF_REACH = {"resume", "answerEditorRequest", "offerEditorTools", "speak", "transcribe", "createSpeech", "createTranscription", "endMcpSession",
                 "loginAtServer", "logoutAtServer"}
 # The codes that a body outside its schema must get.
+WORKS_ON = "8765"  # the port of a job
 REFUSED_BY_FORM = {"invalid_body", "invalid_member", "unknown_member", "missing_required_parameter", "unsupported_value"}
 # Checking these takes long, because their schemas allow thirty kinds of event; so only some are checked.
 SLOW = {"chat_history", "interaction", "events_page"}
@@ -166,7 +167,7 @@ class World:
             self.chats[chat] = {
                 "interaction_id": [i["id"] for i in self.client.get(f"/chats/{chat}?branches=all").json["interactions"]],
                 "file_id": [f["id"] for f in self.client.get(f"/chats/{chat}/files").json["files"]],
-                "job_id": [j["id"] for j in self.client.get(f"/chats/{chat}/jobs").json["jobs"]],
+                "job_id": [j["id"] for j in self.client.get(f"/chats/{chat}/jobs").json["jobs"]][-1:],
                 "queue_id": [q["id"] for q in self.client.get(f"/chats/{chat}/queue").json["queue"]],
                 "grant_id": [g["id"] for g in self.client.get(f"/chats/{chat}/grants").json["grants"]]}
         self.instructions = self.client.get("/instructions").json["files"]
@@ -211,14 +212,15 @@ class World:
         stream.finish()
 
     def _work(self, chat):
-        """A chat with a background job."""
+        """A chat with a background job that listens on a port."""
         self.chats[chat] = {}
         jobs = self.client.get(f"/chats/{chat}/jobs")
-        if jobs.status == 200 and any(job.get("end") != "lost" for job in jobs.json["jobs"]):
+        if jobs.status == 200 and any(job["running"] for job in jobs.json["jobs"]):
             return
-        stream = self.client.start(chat, 'call run_shell {"command": "echo ready", "background": true}', if_running="cancel")
+        stream = self.client.start(chat, 'call run_shell {"command": "exec python3 -m http.server ' + WORKS_ON + '", "background": true}', if_running="cancel")
         self.client.approve(chat, stream.interaction, stream.until("approval_required")["approval_id"]).expect(200)
         stream.finish()
+        eventually(lambda: self.client.get(f"/chats/{chat}/jobs").json["jobs"][-1].get("ports"), "the job listens")
 
     def pick(self, name, chat):
         if name == "response_id":
@@ -227,7 +229,7 @@ class World:
             return f"msg_{chat}_{self.pick('interaction_id', chat)}_input"
         if name == "model":
             return "offline"
-        known = {"approval_id": self.approvals, "chat_id": [chat], "conversation_id": [chat], "trash_id": self.trash, "grant_id": self.chats[chat]["grant_id"] + self.grants}.get(name)
+        known = {"approval_id": self.approvals, "chat_id": [chat], "conversation_id": [chat], "port": [WORKS_ON], "trash_id": self.trash, "grant_id": self.chats[chat]["grant_id"] + self.grants}.get(name)
         if name == "asset":
             known = re.findall(r"/assets/([^\"]+)", self.client.get("/").expect(200).body.decode())
         known = self.chats[chat].get(name, []) if known is None else known

@@ -3,15 +3,24 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "doors/api/requests.h"
 #include "doors/api/routes.h"
+#include "doors/api/server.h"
 #include "wire/error_response.h"
+#include "wire/gate.h"
 #include "wire/message.h"
 #include "wire/request_values.h"
 
 namespace reprise {
 namespace {
+
+Json ToJson(const JobPort& port) {
+  Json json{{"port", port.port}, {"addresses", port.addresses}, {"state", ToString(port.state)}};
+  if (!port.url.empty()) json["url"] = port.url;
+  return json;
+}
 
 Json ToJson(const Job& job) {
   Json json{{"id", job.id}, {"command", job.command}, {"running", !job.end}, {"output_bytes", job.output_bytes}};
@@ -21,6 +30,8 @@ Json ToJson(const Job& job) {
   if (job.end && job.end->status) json["status"] = *job.end->status;
   if (job.end && !job.end->message.empty()) json["message"] = job.end->message;
   if (!job.kept.empty()) json["kept"] = job.kept;
+  if (!job.end) json["ports"] = Json::array();
+  for (const JobPort& port : job.ports) json["ports"].push_back(ToJson(port));
   return json;
 }
 
@@ -46,6 +57,34 @@ Result<Outcome> Stop(Engine& engine, const Request& request) {
   return JsonReply(ToJson(TRY(engine.StopJob(chat, request.captures.at(1)))));
 }
 
+Result<std::uint16_t> PortInPath(const Request& request) {
+  const auto port = ParseNumber<std::uint16_t>(request.captures.at(2));
+  if (!port || *port == 0) return Fail(Reason::kInvalidParameter, "the port must be a number from 1 to 65535");
+  return *port;
+}
+
+// A port is opened on the server's own machine, for its user. A request with a token, or through a proxy, may come from
+// anybody anywhere; without a token the gate has asked the kernel who sends it.
+Result<void> CheckIsLocalUser(const SharedContext& shared, const Request& request) {
+  const std::string* const host = request.head.Find("host");
+  const auto authority = host ? ParseAuthority(*host) : std::nullopt;
+  const bool is_direct = authority && (authority->host == "localhost" || authority->host == "[::1]" ||
+                                       authority->host.starts_with("127."));
+  if (is_direct && !shared.options.token && !shared.options.people) return {};
+  return Fail(Reason::kPortsNotAllowed,
+              "ports of jobs open only for the user at the server's own machine, so not on a server with a token, for "
+              "several people or behind a proxy");
+}
+
+Handler PortHandler(const HandlerContext& context, decltype(&Engine::OpenJobPort) change) {
+  return [&engine = context.engine, &shared = context.shared, change](const Request& request) -> Result<Outcome> {
+    const auto chat = TRY(ChatInPath(request));
+    const std::uint16_t port = TRY(PortInPath(request));
+    TRY(CheckIsLocalUser(shared, request));
+    return JsonReply(ToJson(TRY((engine.*change)(chat, request.captures.at(1), port, request.principal.user))));
+  };
+}
+
 }  // namespace
 
 void AddJobRoutes(Router& router, const HandlerContext& context) {
@@ -53,6 +92,8 @@ void AddJobRoutes(Router& router, const HandlerContext& context) {
   router.Add("GET", "/chats/*/jobs", with(List));
   router.Add("GET", "/chats/*/jobs/*", with(Read));
   router.Add("POST", "/chats/*/jobs/*/stop", with(Stop));
+  router.Add("POST", "/chats/*/jobs/*/ports/*/open", PortHandler(context, &Engine::OpenJobPort));
+  router.Add("POST", "/chats/*/jobs/*/ports/*/close", PortHandler(context, &Engine::CloseJobPort));
 }
 
 }  // namespace reprise

@@ -135,7 +135,7 @@ class CommandRun final : private StopEvent, private ChildLoop {
 Result<CommandResult> RunCommand(const Command& command, const CommandLimits& limits, std::stop_token stop,
                                  std::function<void(std::string_view)> on_output) {
   auto process = TRY(SupervisedProcess::Start(command));
-  if (limits.on_start) limits.on_start();
+  if (limits.on_start) limits.on_start(process.supervisor());
   return CommandRun(std::move(process), limits, stop, std::move(on_output)).Finish();
 }
 
@@ -295,11 +295,18 @@ struct CommandRunner::Prepared {
   std::string workspace;
   std::shared_ptr<const UniqueFd> program;  // this one, which opens the relay's listeners
   std::shared_ptr<NetworkRelay> relay{};    // null: the command has no network
+  // Of a job; null: it is in no sandbox, in one, or no job.
+  std::shared_ptr<SandboxPorts> inner_ports{};
+  std::shared_ptr<MachinePorts> outer_ports{};
 
   Result<CommandResult> Run(CommandLimits limits, const std::stop_token& stop, const NetworkRelay::Ask& ask = {},
                             const std::function<void(std::string_view)>& on_output = {}) const {
+    limits.on_start = [&](pid_t supervisor) {
+      if (relay) relay->Begin(stop, ask);
+      if (inner_ports) inner_ports->network().ForgetInner();
+      if (outer_ports) outer_ports->Begin(supervisor);
+    };
     if (relay) {
-      limits.on_start = [&] { relay->Begin(stop, ask); };
       limits.waited = [this] { return relay->waited(); };
     }
     return RunCommand(command, limits, stop, on_output);
@@ -322,7 +329,7 @@ struct CommandRunner::Prepared {
   }
 };
 
-Result<CommandRunner::Prepared> CommandRunner::Prepare(const Job& job, bool outside) const {
+Result<CommandRunner::Prepared> CommandRunner::Prepare(const Job& job, bool outside, bool in_background) const {
   // Report this plainly instead of with bubblewrap's message.
   const auto folder = workspace_.OpenRoot();
   if (!folder) return Fail(folder.error().code, "cannot run the command: " + folder.error().message);
@@ -350,10 +357,17 @@ Result<CommandRunner::Prepared> CommandRunner::Prepare(const Job& job, bool outs
       prepared.relay = std::make_shared<NetworkRelay>(network_);
       gifts.listeners_socket = prepared.relay->inner_socket();
       gifts.ports = prepared.relay->ports();
-      gifts.program = prepared.program->get();
       AddProxies(command.environment);
     }
+    if (in_background) {
+      prepared.inner_ports = std::make_shared<SandboxPorts>(options_.own_host, gifts.ports);
+      gifts.ways_in_socket = prepared.inner_ports->network().inner_socket();
+    }
+    if (prepared.program->get() < 0) gifts.ways_in_socket = -1;
+    gifts.program = prepared.program->get();
     command = sandbox_.Confined(std::move(command), gifts);
+  } else if (in_background) {
+    prepared.outer_ports = std::make_shared<MachinePorts>();
   }
   command.environment.insert(command.environment.end(), job.environment.begin(), job.environment.end());
   // Not the user's own home, where programs would read tokens and leave files, unless a person wants just that.
@@ -363,7 +377,7 @@ Result<CommandRunner::Prepared> CommandRunner::Prepare(const Job& job, bool outs
 }
 
 ToolOutcome CommandRunner::Run(const Job& job, const ToolContext& context) const {
-  const auto prepared = Prepare(job, context.outside_sandbox);
+  const auto prepared = Prepare(job, context.outside_sandbox, /*in_background=*/false);
   if (!prepared) return ToolFailure(prepared.error().message);
   CommandLimits limits{.timeout = std::min<milliseconds>({job.timeout, options_.max_timeout, context.timeout})};
   const auto keeper = context.keep_output ? context.keep_output() : nullptr;
@@ -399,13 +413,17 @@ JobEnd EndOf(const Result<CommandResult>& result) {
 
 ToolOutcome CommandRunner::RunInBackground(const Job& job, std::string command, const ToolContext& context) const {
   if (context.jobs == nullptr) return ToolFailure("commands cannot run in the background here");
-  auto prepared = Prepare(job, context.outside_sandbox);
+  auto prepared = Prepare(job, context.outside_sandbox, /*in_background=*/true);
   if (!prepared) return ToolFailure(prepared.error().message);
   const std::string confinement = prepared->note;
+  std::shared_ptr<JobPorts> ports = prepared->inner_ports;
+  if (!ports) ports = prepared->outer_ports;
   auto main = [prepared = *std::move(prepared), timeout = job.timeout, note = context.note_network](
                   const std::stop_token& stop, const std::function<void(std::string_view)>& on_bytes) {
     const CommandLimits limits{.timeout = timeout, .max_output_bytes = 0, .on_bytes = on_bytes};
     const auto result = prepared.Run(limits, stop);
+    if (prepared.inner_ports) prepared.inner_ports->End(/*in_peace=*/!stop.stop_requested());
+    if (prepared.outer_ports) prepared.outer_ports->End();
     for (const std::string& refused : prepared.EndNetwork(note)) on_bytes("\n(the network refused " + refused + ")\n");
     if (const std::string appeared = prepared.AppearedNow(); !appeared.empty()) {
       on_bytes("\n(it made " + appeared +
@@ -415,7 +433,7 @@ ToolOutcome CommandRunner::RunInBackground(const Job& job, std::string command, 
     if (result && result->left_behind) on_bytes("\n(not all that it had started could be ended)\n");
     return EndOf(result);
   };
-  const auto started = context.jobs->Start(std::move(command), std::move(main));
+  const auto started = context.jobs->Start(std::move(command), std::move(main), std::move(ports));
   if (!started) return ToolFailure("not started: " + started.error().message);
   ToolOutcome outcome{.output = "The background job " + started->id +
                                 " runs. read_job returns its output and state, stop_job ends it."};

@@ -13,6 +13,7 @@
 #include "reprise/result.h"
 #include "reprise/tool.h"
 #include "tools/files/workspace.h"
+#include "tools/network/job_ports.h"
 #include "tools/network/relay.h"
 #include "tools/shell/git_configuration.h"
 #include "tools/shell/sandbox.h"
@@ -47,7 +48,7 @@ struct CommandLimits {
   std::chrono::milliseconds grace{500};  // between SIGTERM and SIGKILL after the timeout; none for a cancelled command
   std::size_t max_output_bytes = 64 * 1024;
   std::function<void(std::string_view)> on_bytes = {};  // gets all output, in any pieces
-  std::function<void()> on_start = {};                  // called when the command has its descriptors
+  std::function<void(pid_t supervisor)> on_start = {};  // called when the command has its descriptors
   // How long the command has waited for people so far, which does not count as its time. Any thread. Empty: not at all.
   std::function<std::chrono::milliseconds()> waited = {};
 };
@@ -101,7 +102,7 @@ class CommandRunner {
 
  private:
   struct Prepared;
-  Result<Prepared> Prepare(const Job& job, bool outside) const;
+  Result<Prepared> Prepare(const Job& job, bool outside, bool in_background) const;
 
   const Workspace& workspace_;
   const ShellOptions options_;

@@ -443,10 +443,17 @@ Command Sandbox::Confined(Command command, bool filtered, const SandboxGifts& gi
   if (filtered) command.extra_inputs.push_back(filter_);
   if (!place.empty()) command.extra_inputs.push_back(gifts.git_configuration);
   if (!place.empty() && place != in_home) command.environment.push_back("GIT_CONFIG_GLOBAL=" + place);
-  if (gifts.listeners_socket >= 0) {
-    const int program = kExtraDescriptor + static_cast<int>(command.extra_inputs.size());
-    command.extra_descriptors = {gifts.program, gifts.listeners_socket};
-    const auto before = ListenersBefore(program, program + 1, gifts.ports);
+  if (gifts.listeners_socket >= 0 || gifts.ways_in_socket >= 0) {
+    int next = kExtraDescriptor + static_cast<int>(command.extra_inputs.size());
+    const auto number_of = [&](int descriptor) {
+      if (descriptor < 0) return -1;
+      command.extra_descriptors.push_back(descriptor);
+      return next++;
+    };
+    const InnerDescriptors inner{.program = number_of(gifts.program),
+                                 .listeners = number_of(gifts.listeners_socket),
+                                 .ways_in = number_of(gifts.ways_in_socket)};
+    const auto before = ListenersBefore(inner, gifts.ports);
     command.argv.insert(command.argv.begin(), before.begin(), before.end());
   }
   command.argv = Wrap(command.argv, filtered, place, gifts.workspace_id);

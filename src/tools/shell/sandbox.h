@@ -28,7 +28,8 @@ struct SandboxGifts {
   // The Unix socket over which it opens these ports (process/listeners.h); -1: it opens none.
   int listeners_socket = -1;
   std::vector<std::uint16_t> ports = {};
-  int program = -1;  // a descriptor of this program, which opens them
+  int ways_in_socket = -1;  // likewise the one for ways in; -1: it sends none
+  int program = -1;         // a descriptor of this program, which does this
   // "DEVICE:INODE" of the workspace; the command does not run in another folder that takes its place. Empty: not
   // checked.
   std::string workspace_id = {};

@@ -50,7 +50,7 @@ def start(size, hosts, flags):
                      "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe",
                      f"--window-size={size[0]},{size[1]}", *flags):
         options.add_argument(argument)
-    rules = [f"MAP {name} {address}" for name, address in hosts.items()] + ["MAP * ~NOTFOUND", "EXCLUDE 127.0.0.*"]
+    rules = [f"MAP {name} {address}" for name, address in hosts.items()] + ["MAP * ~NOTFOUND", "EXCLUDE 127.*"]
     options.add_argument("--host-resolver-rules=" + ", ".join(rules))
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     return webdriver.Chrome(service=Driver(DRIVER), options=options)
