@@ -196,7 +196,7 @@ PROOFS = [
     ("keyboard alone", at("test_page_everywhere.py", "test_every_view_is_walked_by_keyboard_alone", "test_the_focus_is_never_lost", "test_escape_closes_what_is_open")),
     ("200 % zoom, phone", at("test_page_everywhere.py", "test_every_view_fits", "test_the_window_may_shrink_and_grow")),
     ("reduced motion", at("test_page_everywhere.py", "test_without_motion_where_that_is_wished")),
-    ("English texts in one file", at("test_page_made.py", "test_all_words_for_people_are_in_one_file")),
+    ("English texts in files of their own", at("test_page_made.py", "test_all_words_for_people_are_in_the_files_of_texts")),
     ("pictures of the main views in docs", page("test_pictures", "test_every_picture_of_the_docs_is_there")),
 ]
 ROWS = [(f"{lines} {demand}", shown) for lines, demand, shown in DEMANDS] + FEATURES + WISHES + PROOFS

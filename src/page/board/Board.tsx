@@ -6,8 +6,10 @@ import { lastTurn, useOpen } from "../store/cache";
 import { attempt, tell, useSelect } from "../store/state";
 import type { Task } from "../store/turn";
 import { t } from "../texts";
+import { v } from "../texts_of_views";
 import type { ChatFiles, FileInfo, Tasks } from "../wire";
 import { call, chatPath, get } from "../wire/api";
+import { Jobs } from "./Jobs";
 
 const COLUMNS = ["todo", "doing", "done"] as const;
 type Column = (typeof COLUMNS)[number];
@@ -29,7 +31,7 @@ export function Board() {
     document.querySelector<HTMLElement>(`[data-task="${CSS.escape(moved.current)}"]`)?.focus();
     moved.current = null;
   }, [agenda]);
-  if (!chat) return <p className="panel empty">{t.noTasks}</p>;
+  if (!chat) return <p className="panel empty">{v.noTasks}</p>;
   const change = (what: { tasks?: Partial<Task>[]; plan?: string[] }, focused?: string): void => void attempt(async () => {
     const changed = await call<Tasks>("PATCH", `${chatPath(chat)}/tasks`, what);
     if (focused) moved.current = focused;
@@ -40,7 +42,7 @@ export function Board() {
   const removeTask = (task: Task): void => {
     const { tasks } = agenda;
     change({ tasks: tasks.filter((each) => each.id !== task.id) });
-    tell(t.taskRemoved(task.title), { label: t.undo, run: () => void attempt(async () => {
+    tell(v.taskRemoved(task.title), { label: t.undo, run: () => void attempt(async () => {
       const now = (await get<Tasks>(`${chatPath(chat)}/tasks`)).tasks;
       const before = tasks.slice(0, tasks.indexOf(task)).map((each) => each.id);
       const at = now.findIndex((each) => !before.includes(each.id));
@@ -51,7 +53,7 @@ export function Board() {
   const removeStep = (at: number): void => {
     const step = agenda.plan[at]!;
     change({ plan: agenda.plan.filter((_, j) => j !== at) });
-    tell(t.stepRemoved(step), { label: t.undo, run: () => void attempt(async () => {
+    tell(v.stepRemoved(step), { label: t.undo, run: () => void attempt(async () => {
       const { plan } = await get<Tasks>(`${chatPath(chat)}/tasks`);
       setAgenda(await call<Tasks>("PATCH", `${chatPath(chat)}/tasks`, { plan: [...plan.slice(0, at), step, ...plan.slice(at)] }));
     }) });
@@ -78,8 +80,9 @@ export function Board() {
   };
   return (
     <section className="panel" data-testid="board" aria-label={t.board}>
+      <Jobs key={chat} chat={chat} />
       <h2>{t.tasks}</h2>
-      <p className="hint">{agenda.tasks.length === 0 ? t.noTasks : t.boardKeys}</p>
+      <p className="hint">{agenda.tasks.length === 0 ? v.noTasks : v.boardKeys}</p>
       <div className="columns">
         {COLUMNS.map((column, at) => {
           const tasks = agenda.tasks.filter((task) => task.status === column);
@@ -97,7 +100,7 @@ export function Board() {
               <ul>
                 {tasks.map((task) => (
                   <li key={task.id} className={`task ${task.status}`} data-testid="task" data-task={task.id} draggable tabIndex={0}
-                    aria-label={t.taskIn(task.title, t.columns[column]!)} aria-describedby="board-keys"
+                    aria-label={v.taskIn(task.title, t.columns[column]!)} aria-describedby="board-keys"
                     onDragStart={(e) => e.dataTransfer.setData("text/plain", task.id)} onKeyDown={(e) => onKey(e, task, at)}>
                     <Words value={task.title} label={t.edit} onChange={(title) => put(task.id, { title })} />
                     <button type="button" className="quiet square small" data-testid="remove-task" aria-label={`${t.remove}: ${task.title}`} title={t.remove}
@@ -105,13 +108,13 @@ export function Board() {
                   </li>
                 ))}
               </ul>
-              <NewOne label={t.addTask} testid={column === "todo" ? "add-task" : `add-${column}`}
+              <NewOne label={v.addTask} testid={column === "todo" ? "add-task" : `add-${column}`}
                 onAdd={(title) => change({ tasks: [...agenda.tasks, { title, status: column }] })} />
             </section>
           );
         })}
       </div>
-      <p id="board-keys" className="sr-only">{t.boardKeys}</p>
+      <p id="board-keys" className="sr-only">{v.boardKeys}</p>
       <h2>{t.plan}</h2>
       <ol className="plan-list" data-testid="plan">
         {agenda.plan.map((step, i) => (
@@ -121,7 +124,7 @@ export function Board() {
               onClick={() => removeStep(i)}><Icon name="close" size={14} /></button>
           </li>
         ))}
-        <li><NewOne label={t.addStep} testid="add-step" onAdd={(step) => change({ plan: [...agenda.plan, step] })} /></li>
+        <li><NewOne label={v.addStep} testid="add-step" onAdd={(step) => change({ plan: [...agenda.plan, step] })} /></li>
       </ol>
       <Files chat={chat} stamp={`${last?.id}/${last?.events.length}`} />
     </section>
@@ -170,16 +173,16 @@ function Files({ chat, stamp }: { chat: string; stamp: string }) {
   if (files.length === 0) return null;
   return (
     <>
-      <h2>{t.files}</h2>
+      <h2>{v.files}</h2>
       <ul className="plain-list">
         {files.map((file) => (
           <li key={file.id} className="row" data-testid="chat-file">
-            <SaveLink path={`${path}/${file.id}`} name={file.filename}>{spelled(file.filename)}</SaveLink> <span className="faint grow">{t.bytes(file.size_bytes)}</span>
+            <SaveLink path={`${path}/${file.id}`} name={file.filename}>{spelled(file.filename)}</SaveLink> <span className="faint grow">{v.bytes(file.size_bytes)}</span>
             {asked !== file.id ? (
               <button type="button" className="quiet square small" data-testid="remove-file" aria-label={`${t.remove}: ${file.filename}`} title={t.remove} onClick={() => setAsked(file.id)}><Icon name="close" size={14} /></button>
             ) : (
-              <span className="row" role="alertdialog" aria-label={t.removeFile} onKeyDown={(e) => e.key === "Escape" && setAsked(null)}>
-                <span className="bad">{t.removeFile}</span>
+              <span className="row" role="alertdialog" aria-label={v.removeFile} onKeyDown={(e) => e.key === "Escape" && setAsked(null)}>
+                <span className="bad">{v.removeFile}</span>
                 <button type="button" className="danger" data-testid="remove-file-sure" onClick={() => void remove(file)}>{t.remove}</button>
                 <button type="button" autoFocus data-testid="keep-file" onClick={() => setAsked(null)}>{t.cancel}</button>
               </span>

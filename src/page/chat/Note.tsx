@@ -26,6 +26,7 @@ export function Note({ note, turn }: { note: NoteBlock; turn: Turn }) {
     <div className={`note ${note.what}`} data-testid={`note-${note.what}`}>
       <Icon name={ICONS[note.what] ?? "alert"} size={15} />
       <span>{shown}</span>
+      {note.what === "job_started" && <button type="button" className="quiet tiny" data-testid="show-jobs" onClick={() => navigation.set({ view: "board" })}>{t.jobs}</button>}
       {note.what === "retry" && <Countdown note={note} turn={turn} />}
       {hasMore && <button type="button" className="quiet tiny" aria-expanded={open} onClick={toggle}>{open ? t.less : t.more}</button>}
       {open && (pages ? <Pages pages={pages} /> : <p className="note-more" dir="auto">{text}</p>)}

@@ -21,6 +21,7 @@ interface ClosedApproval {
 export const cache = state({
   chats: new Map<string, Chat>(),
   version: 0, // of `chats`
+  jobChanges: 0, // that the server told of: a job has begun or ended, or a port of one was opened or closed
   approvals: new Map<string, PendingApproval>(), // the maps of what waits are replaced, not changed
   inputs: new Map<string, PendingInput>(),
   closed: [] as ClosedApproval[], // answered elsewhere while this window was open, newest first

@@ -98,6 +98,7 @@ function onChange(event: string, data: ChatChange): void {
   }
   if (event === "interaction_ended") void readInstructions(); // the agent may have written some
   const chat = known(data.chat_id);
+  if (event === "jobs_changed") cache.set({ jobChanges: cache.jobChanges + 1 });
   if (event === "queue_changed" && chat && chat === cache.open) void readQueue(chat);
   // A turn may begin and end while the feed is on its way to this chat.
   const ended = event === "interaction_ended" && data.interaction_id ? data.interaction_id : null;

@@ -7,6 +7,7 @@ import * as requests from "../store/requests";
 import { useSelect } from "../store/state";
 import { textOf, Turn } from "../store/turn";
 import { t } from "../texts";
+import { v } from "../texts_of_views";
 import { AskedFilesBox } from "./FilesBack";
 
 const ROW = 42; // pixels: the height of a row
@@ -18,7 +19,7 @@ export function BranchMap() {
   const turns = useBranch();
   useSelect(() => [open?.shape, open?.turns.size, lastTurn()?.version]);
   const [picked, setPicked] = useState<string[]>([]);
-  if (!open || open.turns.size === 0) return <p className="panel empty">{t.noBranches}</p>;
+  if (!open || open.turns.size === 0) return <p className="panel empty">{v.noBranches}</p>;
   const rows = rowsOf(open, new Set(turns.map((turn) => turn.id)));
   const width = (Math.max(...rows.map((row) => row.lane)) + 1) * LANE + 8;
   const pick = (id: string): void => setPicked(picked.includes(id) ? picked.filter((each) => each !== id) : [...picked.slice(-1), id]);
@@ -26,7 +27,7 @@ export function BranchMap() {
   return (
     <section className="panel" data-testid="branch-map" aria-label={t.branchMap}>
       <h2>{t.branchMap}</h2>
-      <p className="hint">{t.branchHint}</p>
+      <p className="hint">{v.branchHint}</p>
       <AskedFilesBox />
       <div className="tree">
         <svg className="tree-drawing" aria-hidden="true" width={width} height={rows.length * ROW} viewBox={`0 0 ${width} ${rows.length * ROW}`}>
@@ -40,13 +41,13 @@ export function BranchMap() {
         <ul className="tree-list">
           {rows.map(({ turn, shown }) => (
             <li key={turn.id} className={shown ? "node shown" : "node"}>
-              <input type="checkbox" checked={picked.includes(turn.id)} aria-label={t.compareThis(turn.message ?? turn.id)} onChange={() => pick(turn.id)} />
+              <input type="checkbox" checked={picked.includes(turn.id)} aria-label={v.compareThis(turn.message ?? turn.id)} onChange={() => pick(turn.id)} />
               <button type="button" className="quiet said" data-testid="tree-turn" data-interaction={turn.id} aria-current={shown ? "true" : undefined}
                 onClick={() => void requests.moveHead(leafOf(turn))}><span className="title" dir="auto">{turn.message || "–"}</span></button>
-              <span className="faint number">{turn.status === "COMPLETED" ? turn.model : t.statuses[turn.status]}</span>
+              <span className="faint number">{turn.status === "COMPLETED" ? turn.model : v.statuses[turn.status]}</span>
               {!shown && (
-                <button type="button" className="quiet square small" data-testid="remove-branch" data-from={turn.id} aria-label={t.removeBranch(turn.id)}
-                  title={t.removeBranch(turn.id)} onClick={() => void requests.removeBranch(turn)}><Icon name="trash" size={15} /></button>
+                <button type="button" className="quiet square small" data-testid="remove-branch" data-from={turn.id} aria-label={v.removeBranch(turn.id)}
+                  title={v.removeBranch(turn.id)} onClick={() => void requests.removeBranch(turn)}><Icon name="trash" size={15} /></button>
               )}
             </li>
           ))}
@@ -75,9 +76,9 @@ function Comparison({ turns, first, second }: { turns: Map<string, Turn>; first:
   const place = useRef<HTMLElement>(null);
   useEffect(() => void place.current?.scrollIntoView({ block: "nearest" }), [first, second]); // it is below a map of any length
   return (
-    <section ref={place} className="comparison" data-testid="comparison" aria-label={t.compare}>
-      <header><h3>{t.compare}</h3>{common > 0 && <p className="hint">{t.inCommon(common)}</p>}</header>
-      {rows.length === 0 && <p className="both faint">{t.sameVersion}</p>}
+    <section ref={place} className="comparison" data-testid="comparison" aria-label={v.compare}>
+      <header><h3>{v.compare}</h3>{common > 0 && <p className="hint">{v.inCommon(common)}</p>}</header>
+      {rows.length === 0 && <p className="both faint">{v.sameVersion}</p>}
       {rows.map((at) => <Pair key={at} number={at + 1} left={left[at]} right={right[at]} />)}
     </section>
   );
@@ -88,11 +89,11 @@ function Pair({ number, left, right }: { number: number; left: Turn | undefined;
   const said = diffWords(left ? textOf(left, false, "\n") : "", right ? textOf(right, false, "\n") : "");
   const side = (turn: Turn | undefined, drops: Part["kind"]): JSX.Element => (turn ? (
     <div className="side" data-testid={drops === "added" ? "left" : "right"} dir="auto">
-      <h4>{t.turnNumber(number)}</h4>
+      <h4>{v.turnNumber(number)}</h4>
       <strong><Words parts={asked} drops={drops} /></strong>
       {"\n\n"}<Words parts={said} drops={drops} />
     </div>
-  ) : <div className="side nothing">{t.noSuchTurn}</div>);
+  ) : <div className="side nothing">{v.noSuchTurn}</div>);
   return <>{side(left, "added")}{side(right, "removed")}</>;
 }
 

@@ -5,6 +5,7 @@ import { CopyButton } from "../parts/Icon";
 import { allTurns, cache, readTools, useOpen } from "../store/cache";
 import { attempt, tell } from "../store/state";
 import { t } from "../texts";
+import { v } from "../texts_of_views";
 import { setTheme, themeNow } from "../theme";
 import type { ChatGrants, Grants as Standing, ServerLogin, Tools, ToolServer } from "../wire";
 import { call, chatPath, get, hasToken, logOut } from "../wire/api";
@@ -18,50 +19,50 @@ export function Settings() {
     const allowed = wanted && typeof Notification !== "undefined" && (await Notification.requestPermission()) === "granted";
     localStorage.setItem("notify", allowed ? "on" : "off");
     setNotes(allowed);
-    if (wanted && !allowed) tell(t.notAllowed);
+    if (wanted && !allowed) tell(v.notAllowed);
   };
   const providers = [...new Set(models.models.map((each) => each.provider))];
   const isOffline = models.models.find((each) => each.name === models.default)?.provider === "offline";
   return (
     <section className="panel narrow" data-testid="settings" aria-label={t.settings}>
       <h2>{t.settings}</h2>
-      <label className="setting"><span>{t.theme}</span>
+      <label className="setting"><span>{v.theme}</span>
         <select data-testid="theme" value={theme} onChange={(e) => {
           setTheme(e.target.value);
           choose(e.target.value);
-        }}>{Object.entries(t.themes).map(([value, name]) => <option key={value} value={value}>{name}</option>)}</select>
+        }}>{Object.entries(v.themes).map(([value, name]) => <option key={value} value={value}>{name}</option>)}</select>
       </label>
-      <label className="setting"><input type="checkbox" checked={notes} onChange={(e) => void wantNotes(e.target.checked)} /><span>{t.notifications}</span></label>
+      <label className="setting"><input type="checkbox" checked={notes} onChange={(e) => void wantNotes(e.target.checked)} /><span>{v.notifications}</span></label>
       {hasToken() && <button type="button" data-testid="log-out" onClick={() => {
         logOut();
         location.reload();
-      }}>{t.logOut}</button>}
-      <h2>{t.server}</h2>
+      }}>{v.logOut}</button>}
+      <h2>{v.server}</h2>
       <dl className="facts">
         <div><dt>{t.model}</dt><dd><code>{models.default}</code></dd></div>
-        {tools && <div><dt>{t.mode}</dt><dd>{t.modes[tools.approval_mode] ?? tools.approval_mode}</dd></div>}
-        {tools && <div><dt>{t.workspace}</dt><dd>{tools.workspace ? <><code>{tools.workspace}</code> <CopyButton text={tools.workspace} /></> : "–"}</dd></div>}
-        {providers.map((provider) => <div key={provider}><dt>{provider}</dt><dd>{t.modelsOf(models.models.filter((each) => each.provider === provider).length)}</dd></div>)}
+        {tools && <div><dt>{t.mode}</dt><dd>{v.modes[tools.approval_mode] ?? tools.approval_mode}</dd></div>}
+        {tools && <div><dt>{v.workspace}</dt><dd>{tools.workspace ? <><code>{tools.workspace}</code> <CopyButton text={tools.workspace} /></> : "–"}</dd></div>}
+        {providers.map((provider) => <div key={provider}><dt>{provider}</dt><dd>{v.modelsOf(models.models.filter((each) => each.provider === provider).length)}</dd></div>)}
       </dl>
       {isOffline && <Connect title={t.howToConnect} />}
       {tools && tools.servers.length > 0 && <ToolServers servers={tools.servers} />}
       {instructions.length > 0 && (
         <>
-          <h2>{t.instructions}</h2>
+          <h2>{v.instructions}</h2>
           <ul className="tool-list" data-testid="instruction-files">
-            {instructions.map((each) => <li key={each.path}><code dir="auto">{spelled(each.path)}</code><span className="hint">{each.problem ?? t.instructionsAre(each.state)}{each.name && ` (${each.name}: ${spelled(each.description ?? "")})`}</span></li>)}
+            {instructions.map((each) => <li key={each.path}><code dir="auto">{spelled(each.path)}</code><span className="hint">{each.problem ?? v.instructionsAre(each.state)}{each.name && ` (${each.name}: ${spelled(each.description ?? "")})`}</span></li>)}
           </ul>
         </>
       )}
       <Grants />
       {tools && (
         <>
-          <h2>{t.tools} <span className="badge">{tools.tools.length}</span></h2>
+          <h2>{v.tools} <span className="badge">{tools.tools.length}</span></h2>
           <ul className="tool-list" data-testid="tools">
             {tools.tools.map((tool) => (
               <li key={tool.name}>
                 <code>{tool.name}</code><span className="hint">{tool.description.split(/(?<=\.)\s/)[0]}</span>
-                <span className={`badge ${tool.requires_approval ? "warned" : ""}`}>{tool.requires_approval ? t.asks : t.runsByItself}</span>
+                <span className={`badge ${tool.requires_approval ? "warned" : ""}`}>{tool.requires_approval ? v.asks : v.runsByItself}</span>
               </li>
             ))}
           </ul>
@@ -79,7 +80,7 @@ function ToolServers({ servers }: { servers: Tools["servers"] }) {
   useLookingAgain(servers.some((server) => server.state === "connecting"));
   return (
     <>
-      <h2>{t.servers}</h2>
+      <h2>{v.servers}</h2>
       <ul className="tool-list" data-testid="servers">{servers.map((server) => <Line key={server.name} server={server} />)}</ul>
     </>
   );
@@ -112,9 +113,9 @@ function Line({ server }: { server: ToolServer }) {
   return (
     <li>
       <span><span className={`dot ${server.state === "failed" ? "failed" : server.state === "ready" ? "" : "running"}`} aria-hidden="true" /> {server.name}</span>
-      <span className="hint">{waits && IS_WEB.test(waits) ? <>{t.loginOpens} <a href={waits} target="_blank" rel="noopener noreferrer">{t.loginPage}</a></> : server.message || t.toolCount(server.tools)}</span>
-      {server.login === "logged_out" && <button type="button" data-testid="server-login" aria-label={t.loginAt(server.name)} onClick={() => void logIn()}>{t.loginThere}</button>}
-      {server.login === "logged_in" && <button type="button" data-testid="server-logout" aria-label={t.logoutAt(server.name)} onClick={() => void logOut()}>{t.logoutThere}</button>}
+      <span className="hint">{waits && IS_WEB.test(waits) ? <>{v.loginOpens} <a href={waits} target="_blank" rel="noopener noreferrer">{v.loginPage}</a></> : server.message || v.toolCount(server.tools)}</span>
+      {server.login === "logged_out" && <button type="button" data-testid="server-login" aria-label={v.loginAt(server.name)} onClick={() => void logIn()}>{v.loginThere}</button>}
+      {server.login === "logged_in" && <button type="button" data-testid="server-logout" aria-label={v.logoutAt(server.name)} onClick={() => void logOut()}>{v.logoutThere}</button>}
       <span className="badge">{server.state}</span>
     </li>
   );
@@ -173,16 +174,16 @@ function Grants() {
   };
   return (
     <>
-      <h2>{t.grants}</h2>
-      {grants.length === 0 && <p className="faint">{t.noGrants}</p>}
+      <h2>{v.grants}</h2>
+      {grants.length === 0 && <p className="faint">{v.noGrants}</p>}
       <ul className="plain-list">
         {grants.map((grant) => (
           <li key={grant.path} className="row" data-testid="grant">
             <strong>{grant.tool}</strong> <span className="badge">{t.scopes[grant.scope]}</span> <code className="grow">{spelled(grant.input ?? "")}</code>
-            {grant.outdated && <span className="badge" data-testid="grant-outdated" title={t.grantOutdatedHint}>{t.grantOutdated}</span>}
-            <span className="faint" data-testid="grant-use">{t.usedTimes(grant.uses)}{grant.until && `, ${t.until(dayOf(grant.until))}`}</span>
-            <button type="button" aria-label={t.revokeOf(grant.tool)} onClick={() => void revoke(grant)}>{t.revoke}</button>
-            {!grant.means && <p className="hint means" data-testid="grant-means">{grant.input ? t.allowEqualMeans : t.allowUnknownMeans}</p>}
+            {grant.outdated && <span className="badge" data-testid="grant-outdated" title={v.grantOutdatedHint}>{v.grantOutdated}</span>}
+            <span className="faint" data-testid="grant-use">{v.usedTimes(grant.uses)}{grant.until && `, ${v.until(dayOf(grant.until))}`}</span>
+            <button type="button" aria-label={v.revokeOf(grant.tool)} onClick={() => void revoke(grant)}>{v.revoke}</button>
+            {!grant.means && <p className="hint means" data-testid="grant-means">{grant.input ? t.allowEqualMeans : v.allowUnknownMeans}</p>}
             {grant.means && <p className="hint means" data-testid="grant-means">{spelled(grant.means)}</p>}
           </li>
         ))}

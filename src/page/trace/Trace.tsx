@@ -7,6 +7,7 @@ import { need, useBranch } from "../store/cache";
 import { useSelect } from "../store/state";
 import { AgentEvent, timeOf, Turn } from "../store/turn";
 import { t } from "../texts";
+import { v } from "../texts_of_views";
 import type { Audit, AuditEntry } from "../wire";
 import { get } from "../wire/api";
 
@@ -19,13 +20,13 @@ export function Trace() {
   useEffect(() => {
     if (turn && !turn.held) void need(turn);
   });
-  if (!turn) return <p className="panel empty">{t.noTrace}</p>;
+  if (!turn) return <p className="panel empty">{v.noTrace}</p>;
   return (
     <section className="panel" data-testid="trace" aria-label={t.trace}>
       <div className="row"><h2 className="grow">{t.trace}</h2>
-        <select aria-label={t.turn} data-testid="trace-turn" value={turn.id} onChange={(e) => setChosen(e.target.value)}>{turns.map((each, i) => <option key={each.id} value={each.id}>{`${i + 1}. ${(each.message || "–").slice(0, 60)}`}</option>)}</select>
+        <select aria-label={v.turn} data-testid="trace-turn" value={turn.id} onChange={(e) => setChosen(e.target.value)}>{turns.map((each, i) => <option key={each.id} value={each.id}>{`${i + 1}. ${(each.message || "–").slice(0, 60)}`}</option>)}</select>
       </div>
-      <h3>{t.waterfall}</h3>
+      <h3>{v.waterfall}</h3>
       <Waterfall bars={barsOf(turn)} />
       <Events turn={turn} />
       <AuditLines turn={turn} />
@@ -46,9 +47,9 @@ function Events({ turn }: { turn: Turn }) {
   const found = turn.events.filter((event) => words.length === 0 || words.every((word) => textOf(event).toLowerCase().includes(word)));
   return (
     <>
-      <div className="row"><h3 className="grow">{t.events} <span className="badge" data-testid="event-count">{words.length > 0 ? `${found.length}/${turn.events.length}` : turn.events.length}</span></h3>
-        <input type="search" aria-label={t.filterEvents} placeholder={t.filterEvents} data-testid="filter-events" value={query} onChange={(e) => setQuery(e.target.value)} /></div>
-      <Rows key={turn.id} className="events" label={t.events} scroller=".panel" values={values} rows={found.map(rowOf)}>{(row) => <EventLine event={row.event} />}</Rows>
+      <div className="row"><h3 className="grow">{v.events} <span className="badge" data-testid="event-count">{words.length > 0 ? `${found.length}/${turn.events.length}` : turn.events.length}</span></h3>
+        <input type="search" aria-label={v.filterEvents} placeholder={v.filterEvents} data-testid="filter-events" value={query} onChange={(e) => setQuery(e.target.value)} /></div>
+      <Rows key={turn.id} className="events" label={v.events} scroller=".panel" values={values} rows={found.map(rowOf)}>{(row) => <EventLine event={row.event} />}</Rows>
     </>
   );
 }
@@ -90,15 +91,15 @@ function AuditLines({ turn }: { turn: Turn }) {
   if (lines.length === 0) return null;
   return (
     <>
-      <h3>{t.audit}</h3>
-      <p className="hint">{t.auditHint}</p>
-      <div className="scroll" tabIndex={0} role="region" aria-label={t.audit}>
+      <h3>{v.audit}</h3>
+      <p className="hint">{v.auditHint}</p>
+      <div className="scroll" tabIndex={0} role="region" aria-label={v.audit}>
         <table className="audit" data-testid="audit">
-          <thead><tr>{t.auditColumns.map((name) => <th key={name} scope="col">{name}</th>)}</tr></thead>
+          <thead><tr>{v.auditColumns.map((name) => <th key={name} scope="col">{name}</th>)}</tr></thead>
           <tbody>
             {lines.map((line) => (
               <tr key={line.seq} title={JSON.stringify(line)}>
-                <td className="number">{line.at.slice(11, 23)}</td><td>{line.event}</td><td>{titleOf(line.tool_name)}</td><td>{[line.reason, line.is_error ? t.failed : "", line.exit_status !== undefined ? t.exitOf(line.exit_status) : ""].filter(Boolean).join(", ")}</td>
+                <td className="number">{line.at.slice(11, 23)}</td><td>{line.event}</td><td>{titleOf(line.tool_name)}</td><td>{[line.reason, line.is_error ? t.failed : "", line.exit_status !== undefined ? v.exitOf(line.exit_status) : ""].filter(Boolean).join(", ")}</td>
                 <td className="number">{line.duration_ms !== undefined ? duration(line.duration_ms) : ""}</td><td><code title={line.arguments_digest}>{line.arguments_digest.slice(0, 19)}…</code></td>
               </tr>
             ))}
@@ -130,12 +131,12 @@ function barsOf(turn: Turn): Bar[] {
   const calls = new Map<string, number>();
   for (const [at, event] of turn.events.entries()) {
     const round = rounds.get(event.round_index);
-    if (!round && ENDS.includes(event.type)) rounds.set(event.round_index, { label: t.round(event.round_index + 1), from, to: timeOf(event), kind: "round", at: after });
+    if (!round && ENDS.includes(event.type)) rounds.set(event.round_index, { label: v.round(event.round_index + 1), from, to: timeOf(event), kind: "round", at: after });
     else if (round && ANSWERS.includes(event.type)) round.to = timeOf(event);
     if (event.type === "TOOL_CALL") calls.set(event.id, at);
     if (event.type === "TOOL_RESULT") from = timeOf(event), after = at;
-    if (event.type === "APPROVAL_REQUIRED") waits.set(event.approval_id, { label: t.waitOf(titleOf(event.tool_name)), from: timeOf(event), to: timeOf(event), kind: "wait", at });
-    if (event.type === "INPUT_REQUIRED") waits.set(event.request_id, { label: t.waitOf(t.question), from: timeOf(event), to: timeOf(event), kind: "wait", at });
+    if (event.type === "APPROVAL_REQUIRED") waits.set(event.approval_id, { label: v.waitOf(titleOf(event.tool_name)), from: timeOf(event), to: timeOf(event), kind: "wait", at });
+    if (event.type === "INPUT_REQUIRED") waits.set(event.request_id, { label: v.waitOf(v.question), from: timeOf(event), to: timeOf(event), kind: "wait", at });
     if (event.type === "APPROVED" || event.type === "REJECTED" || event.type === "INPUT_RECEIVED") {
       const bar = waits.get("approval_id" in event ? event.approval_id : event.request_id);
       if (bar) bar.to = timeOf(event);
@@ -157,9 +158,9 @@ function Waterfall({ bars }: { bars: Bar[] }) {
   const rows = bars.map((bar, i) => ({ key: `bar-${i}`, kind: "bar", guess: 24, bar }));
   return (
     <>
-      <p className="legend">{(["round", "call", "wait"] as const).map((kind) => <span key={kind}><i className={kind} />{t.bars[kind]}</span>)}</p>
+      <p className="legend">{(["round", "call", "wait"] as const).map((kind) => <span key={kind}><i className={kind} />{v.bars[kind]}</span>)}</p>
       <div data-testid="waterfall">
-        <Rows className="waterfall" label={t.waterfall} scroller=".panel" values={values} rows={rows}>
+        <Rows className="waterfall" label={v.waterfall} scroller=".panel" values={values} rows={rows}>
           {({ bar }) => {
             const x = (1000 * (bar.from - begin)) / whole;
             const width = Math.max(4, (1000 * (bar.to - bar.from)) / whole);
