@@ -217,10 +217,11 @@ class World:
         jobs = self.client.get(f"/chats/{chat}/jobs")
         if jobs.status == 200 and any(job["running"] for job in jobs.json["jobs"]):
             return
+        self.client.request("DELETE", f"/chats/{chat}")  # what waits there would answer first
         stream = self.client.start(chat, 'call run_shell {"command": "exec python3 -m http.server ' + WORKS_ON + '", "background": true}', if_running="cancel")
         self.client.approve(chat, stream.interaction, stream.until("approval_required")["approval_id"]).expect(200)
         stream.finish()
-        eventually(lambda: self.client.get(f"/chats/{chat}/jobs").json["jobs"][-1].get("ports"), "the job listens")
+        eventually(lambda: all(job["ports"] for job in self.client.get(f"/chats/{chat}/jobs").json["jobs"] if job["running"]), "the job listens")
 
     def pick(self, name, chat):
         if name == "response_id":
