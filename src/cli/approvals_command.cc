@@ -111,7 +111,7 @@ int AnswerApproval(ServerClient& server, const CommandLine& line, const Json& wa
 int RunApprovals(const CommandLine& line, const Environment& environment) {
   const bool answers = !line.answer.empty();
   if (!line.argument.empty() && !answers) {
-    return Misused("yes, no or outside is missing: reprise approvals " + line.argument + " yes|no");
+    return Misused("yes or no is missing: reprise approvals " + line.argument + " yes|no|outside");
   }
   if (!answers && !(line.feedback.empty() && line.scope.empty())) {
     return Misused("--feedback and --scope go with an answer: reprise approvals APPROVAL yes|no");
