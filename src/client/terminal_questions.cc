@@ -22,8 +22,8 @@ constexpr std::size_t kTextLines = 40;  // the same
 constexpr std::chrono::milliseconds kQuiet{500};
 constexpr const char* kHowToAnswer =
     "y, n, a or e, or a number that is listed, while the line is empty; n stops the run and waits for your words. "
-    "o, if it is listed, lets this one call run outside the sandbox. A line answers too: words behind y or n are for "
-    "the model, as in: n use another name";
+    "o, if it is listed, lets this one call run outside the sandbox, where it reaches all your files, the network and "
+    "your secrets. A line answers too: words behind y or n are for the model, as in: n use another name";
 
 bool ChangesFile(const std::string& tool) {
   return tool == "write_file" || tool == "edit_file" || tool == "apply_patch";
@@ -353,7 +353,8 @@ TerminalInput::Question TerminalClient::ShowApprovals(const std::vector<OpenQues
   }
   offered.inside = shown.front().call().allows("approve") || shown.front().is_edited;
   offered.outside = shown.front().call().allows(kApproveOutside);
-  if (offered.outside) Append(lines, Painted(Style::kWarning, kOutsideMeans));
+  // A call that does not ask for it has the meaning in the explanation.
+  if (!offered.inside && offered.outside) Append(lines, Painted(Style::kWarning, kOutsideMeans));
   const std::string legend = ApprovalLegend(offered);
   std::string prompt = "allow? " + legend + ": ";
   // Leaves room for an answer of one letter.

@@ -163,7 +163,7 @@ class Jobs::OfChat final : public JobsOfChat {
                          const std::stop_token& stop) override {
     const auto running = TRY(jobs_.Find(chat_, id));
     JobOutput output = running->Read(after, wait, stop);
-    if (!output.job.end) output.job = running->WithPorts();
+    if (!output.job.end) output.job.ports = running->WithPorts().ports;
     return output;
   }
   Result<Job> Stop(const std::string& id) override {

@@ -49,11 +49,12 @@ std::int64_t IntegerOr(const Value& value, std::int64_t fallback) {
   return static_cast<std::int64_t>(written);
 }
 
-// For counts, such as tokens: a negative one is wrong.
+// For counts, such as tokens: a negative one is wrong, and so is one whose sum with others might be none.
 template <typename Value>
 std::int64_t CountOr(const Value& value, std::int64_t fallback) {
+  constexpr std::int64_t kMost = 1'000'000'000'000;
   const std::int64_t count = IntegerOr(value, fallback);
-  return count < 0 ? fallback : count;
+  return count < 0 || count > kMost ? fallback : count;
 }
 
 // Counts may come repeatedly, for a part of the answer or as zero: the largest is right.

@@ -122,7 +122,10 @@ int OpenListeners(int argc, char** argv) {
       listeners.push_back(Listener(NumberIn(argv[at])));
       if (!listeners.back() || listeners.size() > kMaxListeners) return kFailed;
     }
-    if (socket && !Send(socket.get(), listeners)) return kFailed;
+    if (socket && !Send(socket.get(), listeners)) {
+      std::perror("the sandbox cannot be given its network");
+      return kFailed;
+    }
     if (ways_in) SendWaysIn(ways_in.get());
   }
   if (at + 1 >= argc) return kFailed;

@@ -17,7 +17,8 @@ namespace reprise {
 // later, and nothing in it can be asked for more.
 
 inline constexpr std::size_t kMaxListeners = 32;
-inline constexpr std::size_t kMaxWaysIn = 48;
+// The kernel bounds what all Unix sockets of a user carry by the limit of open files, and each way is two of them.
+inline constexpr std::size_t kMaxWaysIn = 16;
 
 // The first argument that makes main call OpenListeners.
 inline constexpr const char* kOpenListeners = "--open-listeners";

@@ -421,8 +421,8 @@ def test_an_answer_at_another_server(make_instance, provider):
 def test_at_a_terminal(server, provider, open_terminal):
     provider.plan(tools(call("run_shell", {"command": SEE}, "a")), tools(call("run_shell", {"command": SEE, **WHY}, "b")), text("end"), tools(call("run_shell", {"command": SEE, **WHY}, "d")), text("fine"))
     chat = open_terminal(server.home, "chat", "c", "--url", f"http://127.0.0.1:{server.port}").opened()
-    chat.say("work").until("it reaches all your files, the network and your secrets").until("allow?").until("[o]utside the sandbox").answer("o")
-    chat.until("allowed outside the sandbox").until("OUTSIDE").until("allow?")
+    chat.say("work").until("allow?").until("[o]utside the sandbox").answer("?").until("lets this one call run outside the sandbox").until("allow?").answer("o")
+    chat.until("allowed outside the sandbox").until("OUTSIDE").until("it reaches all your files, the network and your secrets").until("allow?")
     assert "[y]es" not in "\n".join(chat.screen[-4:])
     chat.answer_line("yes").until("which needs").until("allow?").answer("o").until("end").ready()
     assert len(lines(server.client, "started")) == 2 and all(e["outside_sandbox"] for e in lines(server.client, "started"))

@@ -70,7 +70,7 @@ def alice(server):
     response = client.post("/v1/responses", {"model": "offline", "input": f"{CANARY} from another program"}).expect(200).json["id"]
     client.streams = [asks, writes, queued]
     client.ids = {"chat_id": "notes", "interaction_id": "int_001", "file_id": file, "trash_id": trash, "grant_id": grant, "approval_id": approval,
-                  "request_id": request, "queue_id": entry, "job_id": "job_" + "0" * 16, "own_grant": own_grant, "response_id": response,
+                  "request_id": request, "queue_id": entry, "job_id": "job_" + "0" * 16, "port": "8080", "own_grant": own_grant, "response_id": response,
                   "conversation_id": "notes", "item_id": "msg_notes_int_001_input"}
     return client
 

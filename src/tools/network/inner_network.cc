@@ -51,6 +51,14 @@ void InnerNetwork::TakeLists() {
   if (lists_.empty()) lists_ = TakeWayIn(outer_.get());
 }
 
+void InnerNetwork::End() {
+  const MutexLock lock(mutex_);
+  inner_.Reset();
+  outer_.Reset();
+  lists_.clear();
+  free_.clear();
+}
+
 std::vector<ListeningSocket> InnerNetwork::Listening() {
   const MutexLock lock(mutex_);
   TakeLists();

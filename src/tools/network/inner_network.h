@@ -20,6 +20,9 @@ class InnerNetwork {
   int inner_socket() const { return inner_.get(); }
   void ForgetInner() { inner_.Reset(); }
 
+  // Ends all ways in, and lets the network go. Nothing is found there afterwards.
+  void End();
+
   // What listens there, as far as the first thousands of them.
   std::vector<ListeningSocket> Listening();
 

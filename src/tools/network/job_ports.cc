@@ -29,6 +29,7 @@ namespace {
 
 constexpr std::size_t kMostPorts = 64, kMostOpen = 8;
 constexpr std::chrono::seconds kPeace{1};
+constexpr int kPauseMs = 100;
 
 Error NotListening(std::uint16_t port) {
   return Refused(Reason::kNotListening, "the job does not listen on port " + std::to_string(port));
@@ -104,7 +105,7 @@ class SandboxPorts::Opened {
   ~Opened() { stop_.request_stop(); }
 
   const std::string& url() const { return url_; }
-  void AwaitEnd() { connections_.AwaitEnd(kPeace); }
+  void AwaitEnd(std::chrono::steady_clock::time_point until) { connections_.AwaitEnd(until); }
 
  private:
   void Serve() {
@@ -114,6 +115,8 @@ class SandboxPorts::Opened {
       if (waits[1].revents != 0) break;
       if (waits[0].revents == 0) continue;
       UniqueFd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      // Without a descriptor left, the client waits in the queue, and accept would fail at once again.
+      if (!client && errno != EAGAIN && errno != ECONNABORTED) ::poll(&waits[1], 1, kPauseMs);
       // Other users of this machine reach loopback, too.
       if (!client || users_.Identify(client.get()) != Peer::kTrusted) continue;
       connections_.Serve(std::move(client), [this](int fd) { Lead(fd); });
@@ -151,9 +154,12 @@ void SandboxPorts::End(bool in_peace) {
     opened = std::move(opened_);
     opened_.clear();
   }
+  const auto until = std::chrono::steady_clock::now() + kPeace;
   for (const auto& [port, each] : opened) {
-    if (in_peace) each->AwaitEnd();
+    if (in_peace) each->AwaitEnd(until);
   }
+  opened.clear();  // their connections use the network
+  network_.End();
 }
 
 std::map<std::uint16_t, JobPort> SandboxPorts::Listening() const {
@@ -255,6 +261,8 @@ std::set<std::string> SocketsOf(const std::vector<pid_t>& processes) {
 
 }  // namespace
 
+MachinePorts::MachinePorts(const std::string& own_host) : address_(RandomLoopback(own_host)) {}
+
 std::vector<JobPort> MachinePorts::List() const {
   const pid_t supervisor = supervisor_;
   if (supervisor == 0) return {};
@@ -266,9 +274,11 @@ std::vector<JobPort> MachinePorts::List() const {
     }
   }
   for (auto& [number, port] : ports) {
-    const std::string& address = port.addresses.front();
     port.state = JobPort::State::kOutside;
-    port.url = UrlOf(address == "0.0.0.0" ? "127.0.0.1" : address == "::" ? "::1" : address, number);
+    // Cookies of this server go to every port of its address, so a link leads to another one, if the job listens there.
+    const bool is_everywhere = std::any_of(port.addresses.begin(), port.addresses.end(),
+                                           [](const std::string& each) { return each == "0.0.0.0" || each == "::"; });
+    if (is_everywhere) port.url = UrlOf(address_, number);
   }
   return FirstOf(std::move(ports));
 }

@@ -48,6 +48,8 @@ class SandboxPorts final : public JobPorts {
 // The ports of a job without a sandbox: those of all processes below its supervisor.
 class MachinePorts final : public JobPorts {
  public:
+  // `own_host`: where this server listens, to which no link leads.
+  explicit MachinePorts(const std::string& own_host);
   void Begin(pid_t supervisor) { supervisor_ = supervisor; }
   void End() { supervisor_ = 0; }
 
@@ -56,6 +58,7 @@ class MachinePorts final : public JobPorts {
   bool Close(std::uint16_t port) override;
 
  private:
+  const std::string address_;
   std::atomic<pid_t> supervisor_ = 0;
 };
 

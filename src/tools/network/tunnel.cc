@@ -103,8 +103,7 @@ void ConnectionThreads::Serve(UniqueFd client, std::function<void(int client)> h
   }
 }
 
-void ConnectionThreads::AwaitEnd(std::chrono::milliseconds patience) {
-  const auto until = std::chrono::steady_clock::now() + patience;
+void ConnectionThreads::AwaitEnd(std::chrono::steady_clock::time_point until) {
   const MutexLock lock(mutex_);
   while (active_ > 0 && one_ended_.wait_until(mutex_, until) != std::cv_status::timeout) {
   }

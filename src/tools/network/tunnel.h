@@ -30,8 +30,8 @@ class ConnectionThreads {
 
   // Calls `handle` on a new thread and then ends the connection; ends it at once if there are too many.
   void Serve(UniqueFd client, std::function<void(int client)> handle);
-  // Waits until all have ended, at most so long.
-  void AwaitEnd(std::chrono::milliseconds patience);
+  // Waits until all have ended, at most until then.
+  void AwaitEnd(std::chrono::steady_clock::time_point until);
   // Waits until all have ended.
   void Join() { connections_.clear(); }
 

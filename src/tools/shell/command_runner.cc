@@ -367,7 +367,7 @@ Result<CommandRunner::Prepared> CommandRunner::Prepare(const Job& job, bool outs
     gifts.program = prepared.program->get();
     command = sandbox_.Confined(std::move(command), gifts);
   } else if (in_background) {
-    prepared.outer_ports = std::make_shared<MachinePorts>();
+    prepared.outer_ports = std::make_shared<MachinePorts>(options_.own_host);
   }
   command.environment.insert(command.environment.end(), job.environment.begin(), job.environment.end());
   // Not the user's own home, where programs would read tokens and leave files, unless a person wants just that.
@@ -421,9 +421,19 @@ ToolOutcome CommandRunner::RunInBackground(const Job& job, std::string command, 
   auto main = [prepared = *std::move(prepared), timeout = job.timeout, note = context.note_network](
                   const std::stop_token& stop, const std::function<void(std::string_view)>& on_bytes) {
     const CommandLimits limits{.timeout = timeout, .max_output_bytes = 0, .on_bytes = on_bytes};
-    const auto result = prepared.Run(limits, stop);
-    if (prepared.inner_ports) prepared.inner_ports->End(/*in_peace=*/!stop.stop_requested());
-    if (prepared.outer_ports) prepared.outer_ports->End();
+    const auto end_ports = [&prepared](bool in_peace) {
+      if (prepared.inner_ports) prepared.inner_ports->End(in_peace);
+      if (prepared.outer_ports) prepared.outer_ports->End();
+    };
+    const auto result = [&] {
+      try {
+        return prepared.Run(limits, stop);
+      } catch (...) {
+        end_ports(/*in_peace=*/false);
+        throw;
+      }
+    }();
+    end_ports(/*in_peace=*/!stop.stop_requested());
     for (const std::string& refused : prepared.EndNetwork(note)) on_bytes("\n(the network refused " + refused + ")\n");
     if (const std::string appeared = prepared.AppearedNow(); !appeared.empty()) {
       on_bytes("\n(it made " + appeared +
