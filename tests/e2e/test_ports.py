@@ -277,7 +277,7 @@ def test_with_a_token_nobody_is_known_to_be_at_this_machine(make_server, provide
     token = tmp_path / "token"
     token.write_text("a-token-of-many-letters-0123456789")
     token.chmod(0o600)
-    chat = PortsChat(make_server(provider, config={"approval_mode": "approve_all"}, arguments=["--token-file", str(token)], token=token.read_text()), provider)
+    chat = PortsChat(make_server(provider, config={"approval_mode": "approve_all", "tools": {"limits": {"memory_mb": 0}}}, arguments=["--token-file", str(token)], token=token.read_text()), provider)
     job = chat.start(SERVE.format(8765, "127.0.0.1"))
     assert chat.listens(job, 8765)["state"] == "closed"
     assert "token" in chat.change(job, 8765, "open").error(403, "ports_not_allowed")["message"]

@@ -65,6 +65,13 @@ std::string OutputCapture::Finish() {
 
 namespace {
 
+// A sanitizer maps terabytes of addresses, so this program cannot be the first in the sandbox under a limit of memory.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kIsSanitized = true;
+#else
+constexpr bool kIsSanitized = false;
+#endif
+
 using std::chrono::milliseconds;
 
 // How long killed processes may take to vanish (one may hang in the kernel, on a dead network disk, say).
@@ -359,7 +366,7 @@ Result<CommandRunner::Prepared> CommandRunner::Prepare(const Job& job, bool outs
       gifts.ports = prepared.relay->ports();
       AddProxies(command.environment);
     }
-    if (in_background) {
+    if (in_background && (!kIsSanitized || command.memory_bytes == 0)) {
       prepared.inner_ports = std::make_shared<SandboxPorts>(options_.own_host, gifts.ports);
       gifts.ways_in_socket = prepared.inner_ports->network().inner_socket();
     }
