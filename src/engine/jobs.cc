@@ -185,6 +185,11 @@ class Jobs::OfChat final : public JobsOfChat {
 
 std::unique_ptr<JobsOfChat> Jobs::Of(const ChatId& chat) { return std::make_unique<OfChat>(*this, chat); }
 
+std::size_t Jobs::CountRunning(const Row& row) {
+  return static_cast<std::size_t>(
+      std::count_if(row.begin(), row.end(), [](const auto& each) { return !each->has_ended(); }));
+}
+
 Result<Job> Jobs::Start(const ChatId& chat, std::string command, JobsOfChat::Main main,
                         std::shared_ptr<JobPorts> ports) {
   auto running = std::make_shared<Running>(parts_, chat, std::move(command), std::move(ports));
@@ -194,8 +199,7 @@ Result<Job> Jobs::Start(const ChatId& chat, std::string command, JobsOfChat::Mai
     const MutexLock lock(mutex_);
     if (ended_) return Fail(Reason::kStopping, "the server is stopping");
     Row& row = chats_[chat];
-    const auto active = static_cast<std::size_t>(
-        std::count_if(row.begin(), row.end(), [](const auto& each) { return !each->has_ended(); }));
+    const std::size_t active = CountRunning(row);
     if (active >= parts_.limits.per_chat) {
       return Fail(Reason::kTooManyJobs, "the chat has " + Counted(active, "background job") +
                                             ", which is the most that may run at once; stop one first");
@@ -233,11 +237,7 @@ Result<std::shared_ptr<Jobs::Running>> Jobs::Find(const ChatId& chat, const std:
   return Fail(Reason::kNoSuchJob, "the chat has no background job of this id; those of an earlier server have ended");
 }
 
-std::size_t Jobs::RunningIn(const ChatId& chat) const {
-  const Row row = RowOf(chat);
-  return static_cast<std::size_t>(
-      std::count_if(row.begin(), row.end(), [](const auto& each) { return !each->has_ended(); }));
-}
+std::size_t Jobs::RunningIn(const ChatId& chat) const { return CountRunning(RowOf(chat)); }
 
 Result<JobPort> Jobs::OpenPort(const ChatId& chat, const std::string& id, std::uint16_t port,
                                const std::function<Result<void>(const JobPort&)>& note) {

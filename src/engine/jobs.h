@@ -29,8 +29,8 @@ class Jobs {
     const Redactor& redactor;  // must outlive this, like `files`
     JobLimits limits;
     OutputLimits output;
-    std::function<void(const ChatId&)>
-        on_change;  // a job has started or ended, or a port was opened or closed; called from any thread
+    // A job has started or ended, or a port was opened or closed. Called from any thread.
+    std::function<void(const ChatId&)> on_change;
   };
   explicit Jobs(Parts parts) : parts_(std::move(parts)) {}
   ~Jobs() { EndAll(); }
@@ -56,6 +56,7 @@ class Jobs {
 
   Result<Job> Start(const ChatId& chat, std::string command, JobsOfChat::Main main, std::shared_ptr<JobPorts> ports);
   Row RowOf(const ChatId& chat) const;
+  static std::size_t CountRunning(const Row& row);
   Result<std::shared_ptr<Running>> Find(const ChatId& chat, const std::string& id) const;
 
   const Parts parts_;

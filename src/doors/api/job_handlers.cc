@@ -80,7 +80,7 @@ Handler PortHandler(const HandlerContext& context, decltype(&Engine::OpenJobPort
   return [&engine = context.engine, &shared = context.shared, change](const Request& request) -> Result<Outcome> {
     const auto chat = TRY(ChatInPath(request));
     const std::uint16_t port = TRY(PortInPath(request));
-    TRY(engine.ListJobs(chat));  // somebody else's chat is not found, whoever asks
+    TRY(engine.GetListEntry(chat));  // somebody else's chat is not found, whoever asks
     TRY(CheckIsLocalUser(shared, request));
     return JsonReply(ToJson(TRY((engine.*change)(chat, request.captures.at(1), port, request.principal.user))));
   };

@@ -34,6 +34,10 @@ constexpr const char* kResolver = "/usr/bin/getent";
 constexpr std::chrono::seconds kMaxResolving{10};
 constexpr int kMaxConnectingMs = 15'000;
 
+Error Unreachable(int error) {
+  return MakeError(ErrorCode::kUnavailable, "it cannot be reached: " + std::generic_category().message(error));
+}
+
 const sockaddr* Raw(const Destination& destination) { return reinterpret_cast<const sockaddr*>(&destination.address); }
 
 std::uint16_t PortOf(const Destination& destination) {
@@ -171,16 +175,14 @@ std::string WhyClosed(const Destination& destination, const HostRules::Answer& r
 }
 
 Result<void> ConnectTo(int socket, const Destination& destination, int stop) {
-  const auto failed = [](int error) {
-    return Fail(ErrorCode::kUnavailable, "it cannot be reached: " + std::generic_category().message(error));
-  };
   if (::connect(socket, Raw(destination), destination.size) != 0) {
-    if (errno != EINPROGRESS) return failed(errno);
+    if (errno != EINPROGRESS) return Fail(Unreachable(errno));
     std::array<pollfd, 2> waits{{{socket, POLLOUT, 0}, {stop, POLLIN, 0}}};
-    if (::poll(waits.data(), waits.size(), kMaxConnectingMs) <= 0 || waits[1].revents != 0) return failed(ETIMEDOUT);
+    if (::poll(waits.data(), waits.size(), kMaxConnectingMs) <= 0 || waits[1].revents != 0)
+      return Fail(Unreachable(ETIMEDOUT));
     int error = 0;
     socklen_t size = sizeof error;
-    if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) return failed(error);
+    if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) return Fail(Unreachable(error));
   }
   const int yes = 1;
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
@@ -189,7 +191,7 @@ Result<void> ConnectTo(int socket, const Destination& destination, int stop) {
 
 Result<UniqueFd> Connect(const Destination& destination, int stop) {
   UniqueFd socket(::socket(destination.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) return Fail(ErrorCode::kUnavailable, std::generic_category().message(errno));
+  if (!socket) return Fail(Unreachable(errno));
   TRY(ConnectTo(socket.get(), destination, stop));
   return socket;
 }
