@@ -190,9 +190,9 @@ std::string Shortened(std::string_view text, std::size_t max_characters) {
 
 std::size_t ControlSequenceLength(std::string_view text) {
   if (text.size() < 3) return 0;
-  if (text[1] == '(' || text[1] == ')') return 3;
-  if (text[1] != '[') return 0;
   const auto is_in = [](char c, char first, char last) { return c >= first && c <= last; };
+  if (text[1] == '(' || text[1] == ')') return is_in(text[2], '0', '~') ? 3 : 0;
+  if (text[1] != '[') return 0;
   std::size_t end = 2;
   while (end < text.size() && is_in(text[end], '0', '?')) ++end;
   while (end < text.size() && is_in(text[end], ' ', '/')) ++end;

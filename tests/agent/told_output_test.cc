@@ -55,6 +55,20 @@ TEST_CASE("ToldOutput: a long line is cut between characters", "[agent]") {
   }
 }
 
+TEST_CASE("ToldOutput: an escape before any text leaves every character whole", "[agent]") {
+  for (int first = 0; first < 0x80; ++first) {
+    for (const std::string_view next : {"", "[", "(", "1;", ";\xe2\x82\xac", "\r", "\x1b"}) {
+      const std::string output = std::string("\x1b") + static_cast<char>(first) + std::string(next) +
+                                 "\xe2\x82\xac\xc3\xa4\xf0\x9f\x99\x82 end";
+      const std::string told = Told(output);
+      CAPTURE(output, told);
+      CHECK(IsUtf8(told));
+      CHECK(told.ends_with(" end"));
+      CHECK(IsToldOutput("run_shell", told, output));
+    }
+  }
+}
+
 TEST_CASE("ToldOutput: overwritten progress costs nothing", "[agent]") {
   std::string progress;
   for (int i = 0; i < 20'000; ++i) progress += "\r" + std::to_string(i);
