@@ -52,7 +52,8 @@ std::string_view DecisionName(const ApprovalAnswer& answer) {
   return answer.approved ? "approved" : "rejected";
 }
 
-void EndWait(Span& wait, std::string_view decision) {
+void EndWait(Span& wait, std::string_view approval_id, std::string_view decision) {
+  wait.Set("reprise.approval.id", std::string(approval_id));
   wait.Set("reprise.approval.decision", std::string(decision));
   wait.End();
 }
@@ -331,16 +332,15 @@ Async<Nothing> CallRunner::Ask(Calls calls) {
     const auto& request = requests.emplace_back(each.decision.ask()->request);
     asked.push_back({.open = {.call = each.call, .terms_digest = request.terms_digest, .patterns = request.patterns},
                      .offered = each.offered});
+    BeginCallSpans(asked.back());
   }
   std::vector<std::string> ids = turn_.parts.approvals.Ask(turn_.round, std::move(requests), /*withdrawn=*/{});
-  for (std::size_t i = 0; i < asked.size(); ++i) {
-    asked[i].open.approval_id = std::move(ids[i]);
-    BeginCallSpans(asked[i]);
-  }
+  for (std::size_t i = 0; i < asked.size(); ++i) asked[i].open.approval_id = std::move(ids[i]);
   co_return co_await RunAsked(std::move(asked));
 }
 
-// A call with a question has its own span, because its execution is only a part of it.
+// A call with a question has its own span, because its execution is only a part of it. The wait begins before the
+// question is shown.
 void CallRunner::BeginCallSpans(AskedCall& asked) const {
   if (!turn_.span) return;
   if (!asked.span) {
@@ -349,7 +349,6 @@ void CallRunner::BeginCallSpans(AskedCall& asked) const {
     asked.span.Set("gen_ai.tool.call.id", asked.open.call.id);
   }
   asked.wait = asked.span.Child("await_approval");
-  asked.wait.Set("reprise.approval.id", asked.open.approval_id);
 }
 
 // Runs each call when it and those before it are answered.
@@ -382,10 +381,10 @@ Async<Nothing> CallRunner::TakeAnswer(std::vector<AskedCall>& calls) {
     if (!open.waits()) continue;
     if (!answered) {
       open.outcome = Failure(kCancelledResult);
-      EndWait(asked.wait, "none");
+      EndWait(asked.wait, open.approval_id, "none");
     } else if (answered->approval_id == open.approval_id) {
       open.answer = std::move(answered->answer);
-      EndWait(asked.wait, DecisionName(*open.answer));
+      EndWait(asked.wait, open.approval_id, DecisionName(*open.answer));
       open.answer->superseded ? static_cast<void>(AsksAnew(asked)) : RecordAnswer(open);
       break;
     }
@@ -419,8 +418,8 @@ bool CallRunner::AsksAnew(AskedCall& asked) {
   }
   open.terms_digest = ask->request.terms_digest;
   open.patterns = ask->request.patterns;
-  open.approval_id = turn_.parts.approvals.Ask(turn_.round, {std::move(ask->request)}, std::move(withdrawn)).front();
   BeginCallSpans(asked);
+  open.approval_id = turn_.parts.approvals.Ask(turn_.round, {std::move(ask->request)}, std::move(withdrawn)).front();
   return true;
 }
 
