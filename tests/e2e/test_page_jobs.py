@@ -11,7 +11,7 @@ WATCH_REQUESTS = "const real = fetch; window.asked = []; window.fetch = (what, h
 
 @pytest.fixture
 def chat(make_server, provider):
-    return PortsChat(make_server(provider, config={"approval_mode": "approve_all"}), provider)
+    return PortsChat(make_server(provider, config={"approval_mode": "approve_all", "tools": {"limits": {"memory_mb": 0}}}), provider)
 
 
 def jobs_asked(page):
