@@ -1,5 +1,7 @@
 """The harness itself: a check that cannot fail proves nothing."""
+import collections
 import json
+import pathlib
 
 import pytest
 from support import schemas
@@ -48,3 +50,9 @@ def test_the_schemas_refuse_what_is_not_in_them():
     for wrong in ({**event, "extra": 1}, {**event, "seq": 0}, {**event, "at": "now"}, {k: v for k, v in event.items() if k != "content"}):
         with pytest.raises(AssertionError):
             schemas.check_event(wrong)
+
+
+def test_no_two_modules_of_tests_have_one_name():
+    """pytest imports them by it, so that one of the two would hide the other when both are run."""
+    names = collections.Counter(file.name for file in pathlib.Path(__file__).parents[1].rglob("test_*.py"))
+    assert names and not [name for name, count in names.items() if count > 1]
