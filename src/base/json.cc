@@ -176,6 +176,7 @@ bool Build(simdjson::dom::element element, Builder& builder) {
 
 // Whether `text` is JSON. If so, `built` tells whether the builder accepted it.
 bool ParseFast(std::string_view text, Builder& builder, bool& built) {
+  if (text.empty()) return false;  // perhaps a null pointer, which the parser must not get
   static thread_local simdjson::dom::parser kept;
   simdjson::dom::parser large;
   const bool is_short = text.size() <= kShortText;

@@ -94,7 +94,7 @@ LifeOptions Sealed() { return {.keys = Keys()}; }
 
 }  // namespace
 
-TEST_CASE("Power loss: every promise is kept, whatever has reached the disk", "[fault]") {
+TEST_CASE("Power loss: every promise is kept, whatever has reached the disk", "[fault][power]") {
   const Silence silence;
   const Torture& torture = Torture::Get();
   std::size_t states = 0;
