@@ -33,7 +33,6 @@ struct HttpRequest {
   // Refuses loopback, link-local, private, multicast and reserved addresses, after each name look-up and redirect
   // (SSRF). kForbidden (reason "address_not_allowed").
   bool public_addresses_only = false;
-  bool without_proxy = false;              // ignores the proxies of the environment (HTTP_PROXY, ...)
   std::optional<S3Signature> signature{};  // none: not signed
 };
 

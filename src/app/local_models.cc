@@ -114,7 +114,6 @@ std::vector<LocalModelServer> FindLocalModels(const Options& options, const Envi
     HttpRequest request;
     request.url = UrlOf(listing.place()) + "/models";
     request.total_timeout = kPatience;
-    request.without_proxy = true;
     transport.Send(std::move(request), listing, std::stop_token(), [&](const Result<void>& end) {
       listing.End(end);
       ended.count_down();

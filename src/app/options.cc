@@ -15,6 +15,7 @@
 #include "app/trust.h"
 #include "base/path.h"
 #include "base/private_file.h"
+#include "base/public_address.h"
 #include "base/try.h"
 #include "crypto/digest.h"
 
@@ -220,14 +221,6 @@ std::vector<std::string> NotesOf(const Options& options, const Environment& envi
   return notes;
 }
 
-bool IsLoopback(const std::string& host) {
-  if (host == "localhost") return true;
-  in_addr v4{};
-  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
-  in6_addr v6{};
-  return inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
-}
-
 namespace {
 
 // With the file of a folder, if there is one. `take`: what counts of it.
@@ -298,7 +291,7 @@ Result<Options::OfFolder> OfFolder(const std::shared_ptr<const Loaded>& loaded, 
 }
 
 Result<void> CheckServer(const Options& options) {
-  if (!IsLoopback(options.host) && options.token_file.empty() && !options.auth.has_people()) {
+  if (!IsLoopbackHost(options.host) && options.token_file.empty() && !options.auth.has_people()) {
     return Fail(ErrorCode::kInvalidArgument,
                 "--host " + options.host + " can be reached from other machines and needs --token-file, or \"auth\"");
   }

@@ -45,9 +45,6 @@ Result<void> FinishProviders(std::vector<ProviderOptions>& providers);
 // The full name of the default model of a well-known provider (openai, anthropic) that has a key; empty for others.
 std::string UsualModel(const ProviderOptions& provider);
 
-// True for 127.0.0.0/8, ::1 and localhost: reachable from this machine only.
-bool IsLoopback(const std::string& host);
-
 // Reads a configuration (JSON with comments, schemas/config.schema.json) over `options`. ${NAME} in a string stands for
 // an environment variable, $${ for the characters themselves. An unset variable is an error that names it and the key,
 // except in a provider's api_key: one file can list every provider, and those without a key are merely unusable.

@@ -25,6 +25,7 @@
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/private_file.h"
+#include "base/public_address.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
 #include "crypto/digest.h"
@@ -172,7 +173,7 @@ bool IsPersonThere() { return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FIL
 std::string WithoutQuery(const std::string& url) { return url.substr(0, url.find('?')); }
 
 // The host in redis://USER:PASSWORD@HOST/...
-std::string HostOf(const std::string& url) {
+std::string RedisHostOf(const std::string& url) {
   const auto parsed = RedisUrl::Parse(url);
   return parsed ? parsed->name() : "an address that cannot be read";
 }
@@ -225,7 +226,7 @@ std::string ReceiverOf(const Options& options, std::string_view key) {
   if (key.starts_with("files.") && options.bucket) return options.bucket->endpoint;
   if (key.starts_with("store.")) return WithoutPassword(options.store.url);
   if (key.starts_with("redis.")) {
-    for (const std::string& url : options.redis.urls) add(HostOf(url));
+    for (const std::string& url : options.redis.urls) add(RedisHostOf(url));
   }
   if (key.starts_with("hooks")) return "the hooks";
   return receivers;
@@ -276,7 +277,7 @@ Values ValuesOf(const Options& options, Told told, bool other) {
     const bool is_usual = text == ShownValue(setting, setting.at(usual, usual_draft));
     const bool is_of_element = key != setting.key;
     if (setting.rules.told != told || (is_usual && (other || is_of_element))) return;
-    const bool is_harmless = is_usual || (setting.key == "host" && IsLoopback(options.host));
+    const bool is_harmless = is_usual || (setting.key == "host" && IsLoopbackHost(options.host));
     if (other && !setting.rules.note.empty() && !is_harmless) text += " (" + std::string(setting.rules.note) + ")";
     values.emplace_back(key, std::move(text));
   });
@@ -326,7 +327,7 @@ std::string WhatItWouldDo(const Options& options, const FileDigests& files) {
         options.bucket->endpoint + " (region " + options.bucket->region + ")");
   }
   for (const std::string& url : options.redis.urls) {
-    add("tells other servers of the same database where to look through Redis at " + HostOf(url));
+    add("tells other servers of the same database where to look through Redis at " + RedisHostOf(url));
   }
   for (const ProviderOptions& provider : options.providers) {
     // A provider that exists without configuration and has no key gets no requests.
@@ -336,7 +337,7 @@ std::string WhatItWouldDo(const Options& options, const FileDigests& files) {
         !provider.web_search.is_on) {
       continue;
     }
-    add("may send prompts to " + provider.name + " at " + provider.base_url +
+    add("may send prompts to " + provider.name + " at " + WithoutQuery(provider.base_url) +
         (provider.api_key.empty() ? "" : ", with a key") +
         (provider.headers.empty() ? "" : ", with headers: " + NamesOf(provider.headers)) +
         (provider.query.empty() ? "" : ", with query: " + NamesOf(provider.query)) + SearchOf(provider.web_search));

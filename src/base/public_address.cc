@@ -1,5 +1,6 @@
 #include "base/public_address.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 
 #include <algorithm>
@@ -7,6 +8,9 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <string>
+
+#include "base/text.h"
 
 namespace reprise {
 namespace {
@@ -78,6 +82,24 @@ bool IsPublicAddress(const sockaddr* address, socklen_t length) {
     return IsPublicIpv6(ipv6.sin6_addr.s6_addr);
   }
   return false;
+}
+
+std::string_view HostOf(std::string_view url) {
+  if (const std::size_t scheme = url.find("://"); scheme != url.npos) url.remove_prefix(scheme + 3);
+  std::string_view host = url.substr(0, url.find_first_of("/?#"));
+  if (const std::size_t user = host.rfind('@'); user != host.npos) host.remove_prefix(user + 1);
+  const std::size_t port = host.find_last_of(":]");
+  return port != host.npos && host[port] == ':' ? host.substr(0, port) : host;
+}
+
+bool IsLoopbackHost(std::string_view host) {
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  const std::string name = LowerCase(host);
+  if (name == "localhost") return true;
+  in_addr v4{};
+  if (inet_pton(AF_INET, name.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  in6_addr v6{};
+  return inet_pton(AF_INET6, name.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
 }  // namespace reprise

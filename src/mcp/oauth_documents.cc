@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/public_address.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "base/utf8.h"
@@ -12,7 +13,6 @@
 namespace reprise {
 namespace {
 
-constexpr std::array<std::string_view, 3> kThisMachine{"127.0.0.1", "localhost", "[::1]"};
 constexpr std::size_t kMaxUrl = 2048, kMaxScopes = 4096, kMaxServers = 8, kMaxMethods = 16;
 
 tl::unexpected<Error> Unusable(std::string what) { return Fail(OAuthError(std::move(what))); }
@@ -180,13 +180,9 @@ std::optional<UrlParts> ParseUrl(std::string_view url) {
   return parts;
 }
 
-bool IsThisMachine(const UrlParts& url) {
-  return std::find(kThisMachine.begin(), kThisMachine.end(), url.host()) != kThisMachine.end();
-}
-
 bool IsSafeOAuthUrl(std::string_view url) {
   const auto parts = ParseUrl(url);
-  return parts && (parts->scheme == "https" || IsThisMachine(*parts));
+  return parts && (parts->scheme == "https" || IsLoopbackHost(parts->host()));
 }
 
 std::vector<std::string> ResourceMetadataUrls(const UrlParts& server) {

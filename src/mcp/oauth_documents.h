@@ -33,7 +33,6 @@ std::optional<UrlParts> ParseUrl(std::string_view url);
 
 // Whether a secret may be sent to this URL: over TLS, or to this machine.
 bool IsSafeOAuthUrl(std::string_view url);
-bool IsThisMachine(const UrlParts& url);
 
 // The URLs where a server's metadata may be, in the order to try (RFC 9728, 3.1, and the root).
 std::vector<std::string> ResourceMetadataUrls(const UrlParts& server);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/public_address.h"
 #include "base/system.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -104,8 +105,8 @@ const std::string& MemberIn(const std::vector<std::pair<std::string, std::string
 Result<OAuthFlow::Answer> OAuthFlow::Send(HttpRequest request, const std::stop_token& stop) const {
   const auto target = ParseUrl(request.url), server = ParseUrl(server_url_);
   if (!target || !server || !IsSafeOAuthUrl(request.url)) return Fail(OAuthError("a URL of the log-in is not https"));
-  const bool is_near = IsThisMachine(*server);
-  if (!is_near && IsThisMachine(*target)) return Fail(OAuthError("the server sends log-ins to this machine"));
+  const bool is_near = IsLoopbackHost(server->host());
+  if (!is_near && IsLoopbackHost(target->host())) return Fail(OAuthError("the server sends log-ins to this machine"));
   request.public_addresses_only = !is_near && target->host() != server->host();
   request.headers.emplace_back("Accept", "application/json");
   request.connect_timeout = request.idle_timeout = kAnswerLimit;

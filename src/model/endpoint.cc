@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/public_address.h"
+#include "base/text.h"
+
 namespace reprise {
 namespace {
 
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
-
-bool IsSameName(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return Lower(x) == Lower(y); });
-}
+bool IsSameName(std::string_view a, std::string_view b) { return LowerCase(a) == LowerCase(b); }
 
 }  // namespace
 
@@ -30,18 +29,9 @@ std::string UrlOf(std::string_view base_url, std::string_view path, const Endpoi
 
 ModelService ServiceAt(std::string provider, std::string_view base_url) {
   ModelService service{.provider = std::move(provider), .port = base_url.starts_with("http://") ? 80 : 443};
-  if (const std::size_t scheme = base_url.find("://"); scheme != std::string_view::npos) {
-    base_url.remove_prefix(scheme + 3);
-  }
-  std::string_view host = base_url.substr(0, base_url.find_first_of("/?#"));
-  if (const std::size_t user = host.rfind('@'); user != std::string_view::npos) host.remove_prefix(user + 1);
-  const std::size_t colon = host.rfind(':');
-  const bool has_port = colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos;
-  if (has_port) {
-    std::from_chars(host.data() + colon + 1, host.data() + host.size(), service.port);
-    host = host.substr(0, colon);
-  }
-  service.address = host;
+  service.address = HostOf(base_url);
+  const std::string_view behind = base_url.substr(HostOf(base_url).end() - base_url.begin());
+  if (behind.starts_with(':')) std::from_chars(behind.data() + 1, behind.data() + behind.size(), service.port);
   return service;
 }
 

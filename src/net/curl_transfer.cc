@@ -96,8 +96,8 @@ void CurlTransfer::SetConnection() {
   Set(CURLOPT_CONNECTTIMEOUT_MS, std::max(1L, static_cast<long>(request_.connect_timeout.count())));
   Set(CURLOPT_OPENSOCKETFUNCTION, &OnOpenSocket);
   Set(CURLOPT_OPENSOCKETDATA, this);
-  // A proxy would connect instead of us, past the address check.
-  if (request_.public_addresses_only || request_.without_proxy) Set(CURLOPT_PROXY, "");
+  // A proxy would connect instead of us, past the address check, and to its own loopback.
+  if (request_.public_addresses_only || IsLoopbackHost(HostOf(request_.url))) Set(CURLOPT_PROXY, "");
   Set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   Set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   Set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/public_address.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "people/access_token.h"
@@ -14,19 +15,12 @@
 namespace reprise {
 namespace {
 
-constexpr std::array<std::string_view, 3> kThisMachine{"127.0.0.1", "localhost", "[::1]"};
 constexpr std::size_t kMostDocumentBytes = 1 << 20, kMostKeys = 100, kMostWaiting = 1'000;
 
 tl::unexpected<Error> Unusable(std::string what) { return Fail(ErrorCode::kInvalidArgument, std::move(what)); }
 
 Error Unreachable() {
   return Refused(Reason::kIssuerUnreachable, "the keys of the access token's issuer cannot be fetched");
-}
-
-// The part of the URL between "://" and the path: "user@host:port".
-std::string_view HostOf(std::string_view url) {
-  url.remove_prefix(url.find("://") + 3);
-  return url.substr(0, url.find_first_of("/?#"));
 }
 
 // Receives a document.
@@ -84,11 +78,8 @@ Result<std::vector<IssuerKey>> ReadIssuerKeys(std::string_view jwk_set) {
 }
 
 bool IsSafeIssuerUrl(std::string_view url) {
-  if (url.starts_with("https://")) return HostOf(url).size() > 0;
-  if (!url.starts_with("http://")) return false;
-  const std::string host = LowerCase(HostOf(url));
-  return std::any_of(kThisMachine.begin(), kThisMachine.end(),
-                     [&](std::string_view own) { return host == own || host.starts_with(std::string(own) + ":"); });
+  if (url.starts_with("https://")) return !HostOf(url).empty();
+  return url.starts_with("http://") && IsLoopbackHost(HostOf(url));
 }
 
 Result<std::vector<IssuerKey>> FetchIssuerKeys(Transport& transport, const std::string& issuer,

@@ -99,5 +99,27 @@ TEST_CASE("Public address: false for other families and short addresses", "[net]
   CHECK_FALSE(IsPublicAddress(reinterpret_cast<sockaddr*>(&address), sizeof(sockaddr) - 1));
 }
 
+TEST_CASE("HostOf: the host of a URL alone", "[net]") {
+  CHECK(HostOf("http://example.org") == "example.org");
+  CHECK(HostOf("https://me:secret@example.org:8443/a:b@c?d=e@f#g") == "example.org");
+  CHECK(HostOf("http://[::1]:8080/") == "[::1]");
+  CHECK(HostOf("http://[::1]") == "[::1]");
+  CHECK(HostOf("http://127.0.0.1:1@example.org/") == "example.org");
+  CHECK(HostOf("example.org:80") == "example.org");
+  CHECK(HostOf("https://").empty());
+}
+
+TEST_CASE("IsLoopbackHost: only what this machine alone reaches", "[net]") {
+  for (const char* host : {"localhost", "LocalHost", "127.0.0.1", "127.255.0.3", "::1", "[::1]", "[0:0:0:0:0:0:0:1]"}) {
+    INFO(host);
+    CHECK(IsLoopbackHost(host));
+  }
+  for (const char* host : {"", "127", "127.1", "127.0.0.1.example.org", "127.example.org", "localhost.example.org",
+                           "128.0.0.1", "0.0.0.0", "::", "[::]", "[::1", "::ffff:127.0.0.1", "[]", "10.0.0.1"}) {
+    INFO(host);
+    CHECK_FALSE(IsLoopbackHost(host));
+  }
+}
+
 }  // namespace
 }  // namespace reprise::public_address_test

@@ -97,7 +97,7 @@ TEST_CASE("IsSafeIssuerUrl: by TLS, or on this machine", "[people]") {
     CHECK(IsSafeIssuerUrl(safe));
   for (const char* unsafe :
        {"http://a.example", "http://localhost.evil.example", "http://127.0.0.1.evil.example", "ftp://a", "https://",
-        "https:///x", "", "http://", "//a", "http://evil.example/127.0.0.1"})
+        "http://127.0.0.1:1@evil.example", "https:///x", "", "http://", "//a", "http://evil.example/127.0.0.1"})
     CHECK_FALSE(IsSafeIssuerUrl(unsafe));
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/public_address.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "doors/api/requests.h"
@@ -68,9 +69,7 @@ Result<std::uint16_t> PortInPath(const Request& request) {
 Result<void> CheckIsLocalUser(const SharedContext& shared, const Request& request) {
   const std::string* const host = request.head.Find("host");
   const auto authority = host ? ParseAuthority(*host) : std::nullopt;
-  const bool is_direct = authority && (authority->host == "localhost" || authority->host == "[::1]" ||
-                                       authority->host.starts_with("127."));
-  if (is_direct && !shared.options.token && !shared.options.people) return {};
+  if (authority && IsLoopbackHost(authority->host) && !shared.options.token && !shared.options.people) return {};
   return Fail(Reason::kPortsNotAllowed,
               "ports of jobs open only for the user at the server's own machine, so not on a server with a token, for "
               "several people or behind a proxy");

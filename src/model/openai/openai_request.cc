@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/json.h"
+#include "base/public_address.h"
 #include "domain/codec.h"
 #include "model/endpoint.h"
 #include "model/openai/kept_members.h"
@@ -17,17 +18,13 @@ bool IsAt(std::string_view host, std::string_view domain) {
   return host == domain || (host.ends_with(domain) && host[host.size() - domain.size() - 1] == '.');
 }
 
-bool IsThisMachine(std::string_view host) {
-  return host == "localhost" || host == "::1" || host == "[::1]" || host.starts_with("127.");
-}
-
 }  // namespace
 
 CacheMembers CacheMembersFor(PromptCache cache, std::string_view base_url, std::string_view model) {
   if (cache == PromptCache::kNone) return {};
-  const std::string host = ServiceAt({}, base_url).address;
+  const std::string_view host = HostOf(base_url);
   const bool is_router = IsAt(host, "openrouter.ai");
-  const bool takes_it = is_router || IsAt(host, "openai.com") || IsAt(host, "azure.com") || IsThisMachine(host);
+  const bool takes_it = is_router || IsAt(host, "openai.com") || IsAt(host, "azure.com") || IsLoopbackHost(host);
   if (cache == PromptCache::kDefault && !takes_it) return {};
   const bool is_claude = model.find("claude") != std::string_view::npos;
   return {.has_key = !(is_router && is_claude),

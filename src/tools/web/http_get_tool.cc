@@ -2,6 +2,7 @@
 #include <array>
 #include <string>
 
+#include "base/public_address.h"
 #include "base/utf8.h"
 #include "tools/arguments.h"
 #include "tools/builtin_tools.h"
@@ -41,11 +42,6 @@ std::string OriginOf(const std::string& url) {
   const bool is_ascii =
       std::all_of(url.begin(), url.end(), [](char c) { return static_cast<unsigned char>(c) < 0x7f && c != '\\'; });
   return is_ascii ? url.substr(0, end) : std::string();
-}
-
-std::string HostOf(std::string_view origin) {
-  const std::string_view host = origin.substr(origin.find("//") + 2);
-  return std::string(host.substr(0, host.find(':')));
 }
 
 // Collects one response. The transport's thread uses it only until Perform returns.
@@ -132,7 +128,7 @@ class HttpGetTool final : public BuiltinTool {
                   "it must be a scheme and a host in small letters, and nothing behind them: \"https://example.com\"");
     }
     if (use == PatternUse::kHold)
-      return "Every address of the host " + HostOf(origin) +
+      return "Every address of the host " + std::string(HostOf(origin)) +
              ", with any scheme and port; where others redirect is not looked at.";
     return "Gets any address that begins with " + origin + "/, and follows where it redirects, also to other hosts.";
   }
@@ -148,7 +144,7 @@ class HttpGetTool final : public BuiltinTool {
   Touch Touches(std::string_view pattern, std::string_view arguments) const override {
     const std::string origin = OriginOf(Lower(Arguments(arguments).String("url").value_or("")));
     if (origin.empty()) return Touch::kMaybe;
-    std::string host = HostOf(origin);
+    std::string host(HostOf(origin));
     if (host.ends_with('.')) host.pop_back();
     return host == HostOf(pattern) ? Touch::kYes : Touch::kNo;
   }
