@@ -13,15 +13,14 @@ namespace {
 
 // Talks to the parent process, a `client`, until that ends.
 template <typename Bridge>
-int RunBridge(const CommandLine& line, const Environment& environment, const std::string& client, bool says_model,
-              Joining joining) {
+int RunBridge(const CommandLine& line, const Environment& environment, const std::string& client) {
   if (::isatty(STDIN_FILENO) != 0) {
     return Misused(line.command + " speaks with " + client +
                    ", which starts it; `reprise chat` is for a person at a terminal");
   }
   const auto named = NamedServer(line.url, environment);
   if (!named) return ComplainOfUse(named.error());
-  ServerLink link(line.flags, environment, *named, {.says_model = says_model, .joining = joining});
+  ServerLink link(line.flags, environment, *named, /*restarts=*/false);
   if (const auto settings = link.Check(); !settings) return ComplainOfUse(settings.error());
   ::signal(SIGPIPE, SIG_IGN);  // the failed write ends this process when the client is gone
   return Bridge(link, STDIN_FILENO, STDOUT_FILENO).Run();
@@ -30,11 +29,11 @@ int RunBridge(const CommandLine& line, const Environment& environment, const std
 }  // namespace
 
 int RunAcp(const CommandLine& line, const Environment& environment) {
-  return RunBridge<acp::Agent>(line, environment, "an editor", /*says_model=*/true, Joining::kOwnChats);
+  return RunBridge<acp::Agent>(line, environment, "an editor");
 }
 
 int RunMcpServer(const CommandLine& line, const Environment& environment) {
-  return RunBridge<McpBridge>(line, environment, "a client of MCP", /*says_model=*/false, Joining::kSameSettings);
+  return RunBridge<McpBridge>(line, environment, "a client of MCP");
 }
 
 }  // namespace reprise

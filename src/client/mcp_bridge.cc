@@ -175,6 +175,15 @@ McpBridge::Relay* McpBridge::RelayOf(const Json& id) const {
 
 HttpHeaders McpBridge::HeadersFor(const Json& message) const {
   HttpHeaders headers = {{"Accept", "application/json, text/event-stream"}};
+  if (TextMember(message, "method") == "tools/call") {  // how and where its runs work (wire/request_values.h)
+    const Json run = link_.RunOptions("");
+    const std::pair<const char*, std::string> settings[] = {{"Reprise-Workspace", link_.folder()},
+                                                            {"Reprise-Approval-Mode", TextMember(run, "approval_mode")},
+                                                            {"Reprise-Model", TextMember(run, "model")}};
+    for (const auto& [name, value] : settings) {
+      if (!value.empty()) headers.emplace_back(name, PercentEncoded(value));
+    }
+  }
   const std::string version = VersionIn(message);
   if (!version.empty() && !mcp_door::IsSessionVersion(version)) {
     const Json& params = MemberOf(message, "params");

@@ -157,16 +157,14 @@ std::string Difference(const std::string& key, const std::string& there, const s
   return key + " is " + (there.empty() ? "none" : there) + " there and " + (here.empty() ? "none" : here) + " here";
 }
 
-// Why a client that wants turns to run with `wanted` (SettingsOfTurns of `options`) cannot use this server: kConflict
-// (reason "other_settings"), naming what differs and how to stop the server or do without it.
+// Why a client that wants turns to run with `wanted` (SettingsOfAllChats of `options`) cannot use this server:
+// kConflict (reason "other_settings"), naming what differs and how to stop the server or do without it.
 Error Differs(const RunningServer& server, const TurnSettings& wanted, const Options& options) {
   std::vector<std::string> differences;
-  const bool has_own_chats = !wanted.contains("workspace");
-  if (auto theirs = NotedSettings(options, has_own_chats); !theirs.empty()) {
+  if (auto theirs = NotedSettings(options, /*of_all_chats=*/true); !theirs.empty()) {
     for (const auto& [key, value] : wanted) theirs.try_emplace(key);
     // The usual causes come first.
-    std::vector<std::string> keys = {"workspace", "approval_mode", "model", "configuration",
-                                     "configuration of the folder"};
+    std::vector<std::string> keys = {"configuration", "configuration of the folder"};
     for (const auto& [key, value] : theirs) keys.push_back(key);
     for (const std::string& key : keys) {
       const auto there = theirs.extract(key);
@@ -237,11 +235,10 @@ Result<std::unique_ptr<OwnServer>> OwnServer::Start(const Flags& flags, const En
   return std::unique_ptr<OwnServer>(new OwnServer(line.substr(kListening.size()), std::move(held->second)));
 }
 
-Result<RunningServer> FindOrStartServer(const Flags& flags, const Environment& environment, Joining joining,
+Result<RunningServer> FindOrStartServer(const Flags& flags, const Environment& environment,
                                         std::unique_ptr<OwnServer>& own) {
   const Options options = TRY(LoadOptions(flags, environment));
-  const auto wanted =
-      joining == Joining::kOwnChats ? SettingsOfAllChats(options, environment) : SettingsOfTurns(options, environment);
+  const auto wanted = SettingsOfAllChats(options, environment);
   const std::string lock_file = LockFile(options.data_dir);
   const auto deadline = DirectoryLock::Clock::now() + kPatience;
   bool has_settled = false, was_left = false;

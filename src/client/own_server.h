@@ -35,13 +35,10 @@ class OwnServer {
   const UniqueFd held_;  // the server watches the other end until this one is closed
 };
 
-// What a client needs of a server that runs: its own settings of turns, or only those that all chats have
-// (SettingsOfAllChats). With kOwnChats it gives its chats their folder, mode and model.
-enum class Joining { kSameSettings, kOwnChats };
 // Finds the server of the data folder, or starts one and keeps it in `own`. Waits for a server that is just starting or
-// ending. kConflict (reason "other_settings") if it runs turns with other settings than these flags and environment
-// give; the message names the differences and how to stop it.
-Result<RunningServer> FindOrStartServer(const Flags& flags, const Environment& environment, Joining joining,
+// ending. A client gives its chats their folder, mode and model. kConflict (reason "other_settings") if the server has
+// other SettingsOfAllChats than these flags and environment give; the message names the differences and how to stop it.
+Result<RunningServer> FindOrStartServer(const Flags& flags, const Environment& environment,
                                         std::unique_ptr<OwnServer>& own);
 
 // The settings (SettingsOfTurns, or SettingsOfAllChats) that the data folder's server has noted; empty if it has not.

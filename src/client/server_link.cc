@@ -13,9 +13,9 @@ namespace reprise {
 namespace {
 
 // A complaint about the first flag that a named server ignores, because it has settings of its own.
-std::optional<std::string> FlagOfOwnServer(const Flags& flags, bool says_model) {
+std::optional<std::string> FlagOfOwnServer(const Flags& flags) {
   for (const auto& [name, value] : flags) {
-    if (name == "token-file" || (name == "model" && says_model)) continue;
+    if (name == "token-file" || name == "model") continue;
     return "--" + name +
            " is for a server that is started, and the one that is named (--url or REPRISE_URL) has settings of its own";
   }
@@ -29,8 +29,7 @@ Result<void> ServerLink::Check() {
     options_ = TRY(Load());
     return {};
   }
-  if (const auto unused = FlagOfOwnServer(flags_, habits_.says_model))
-    return Fail(ErrorCode::kInvalidArgument, *unused);
+  if (const auto unused = FlagOfOwnServer(flags_)) return Fail(ErrorCode::kInvalidArgument, *unused);
   const auto file = flags_.find("token-file");
   options_.token_file = file != flags_.end() ? file->second : environment_("REPRISE_TOKEN_FILE").value_or("");
   return {};
@@ -42,13 +41,13 @@ Result<void> ServerLink::Find(const std::string& cwd) {
     return {};
   }
   start_flags_ = flags_;
-  if (habits_.says_model) start_flags_.erase("model");
+  start_flags_.erase("model");
   const bool is_chosen =
       flags_.contains("workspace") || environment_(EnvironmentName(*FindSetting("workspace"))).has_value();
   options_ = TRY(Load());
   // The folder open in the editor, unless the settings name another.
   if (!cwd.empty() && !is_chosen && options_.workspace == Options().workspace) start_flags_["workspace"] = cwd;
-  found_ = TRY(FindOrStartServer(start_flags_, environment_, habits_.joining, own_));
+  found_ = TRY(FindOrStartServer(start_flags_, environment_, own_));
   has_started_ = own_ != nullptr;
   return {};
 }
@@ -77,7 +76,7 @@ Result<void> ServerLink::Connect() {
   approval_mode_ = TextMember(*said, "approval_mode");
   TRY(ResolveModel());
   SetModel();
-  if (!has_own_chats()) return {};
+  if (named_) return {};
   if (!workspace_.empty()) folder_ = Resolved(options_.workspace).string();
   approval_mode_ = ToString(options_.approval_mode);
   return {};
@@ -86,8 +85,7 @@ Result<void> ServerLink::Connect() {
 // Whether --model may be a part of a name. Asks nobody.
 bool ServerLink::is_short_model() const {
   const auto flag = flags_.find("model");
-  return habits_.says_model && flag != flags_.end() && flag->second != "offline" &&
-         flag->second.find('/') == std::string::npos;
+  return flag != flags_.end() && flag->second != "offline" && flag->second.find('/') == std::string::npos;
 }
 
 Result<Options> ServerLink::Load() const {
@@ -107,8 +105,7 @@ Result<void> ServerLink::ResolveModel() {
 // The server's own model, which need not be said, may differ at each server.
 void ServerLink::SetModel() {
   model_ = flag_model_;
-  if (flag_model_.empty() && has_own_chats() && options_.model != NotedSettings(options_)["model"])
-    model_ = options_.model;
+  if (flag_model_.empty() && !named_ && options_.model != NotedSettings(options_)["model"]) model_ = options_.model;
 }
 
 bool ServerLink::WorksHere(const Json& chat) const {
@@ -119,7 +116,7 @@ bool ServerLink::WorksHere(const Json& chat) const {
 Json ServerLink::RunOptions(const std::string& model) const {
   Json options = Json::object();
   if (const std::string& said = model.empty() ? model_ : model; !said.empty()) options["model"] = said;
-  if (has_own_chats()) options["approval_mode"] = approval_mode_;
+  if (!named_) options["approval_mode"] = approval_mode_;
   return options;
 }
 
@@ -157,9 +154,9 @@ Result<void> ServerLink::CheckAnswers() {
 
 Result<void> ServerLink::FindAgain(bool may_start) {
   if (named_) return CheckAnswers();
-  if (has_started_ || may_start || habits_.restarts) {
+  if (has_started_ || may_start || restarts_) {
     own_.reset();
-    auto found = TRY(FindOrStartServer(start_flags_, environment_, habits_.joining, own_));
+    auto found = TRY(FindOrStartServer(start_flags_, environment_, own_));
     has_started_ = has_started_ || own_;
     server_->SetPlace(std::move(found.url), std::move(found.settings));
     SetModel();

@@ -21,13 +21,10 @@ namespace reprise {
 // server again if it no longer answers. For one thread.
 class ServerLink {
  public:
-  struct Habits {
-    bool says_model = false;  // the client sends --model with each message; otherwise a started server gets it
-    bool restarts = false;    // starts a server at once if another process's is lost, instead of waiting for that
-    Joining joining = Joining::kSameSettings;  // kOwnChats: the client sends RunOptions and folder
-  };
-  ServerLink(Flags flags, Environment environment, std::optional<RunningServer> named, Habits habits)
-      : flags_(std::move(flags)), environment_(std::move(environment)), named_(std::move(named)), habits_(habits) {}
+  // The client sends RunOptions and folder with each message. `restarts`: a server is started at once if another
+  // process's is lost, instead of waiting for that.
+  ServerLink(Flags flags, Environment environment, std::optional<RunningServer> named, bool restarts)
+      : flags_(std::move(flags)), environment_(std::move(environment)), named_(std::move(named)), restarts_(restarts) {}
 
   // Loads the options, and fails on settings that cannot be followed, before a server is needed.
   Result<void> Check();
@@ -67,7 +64,6 @@ class ServerLink {
   Json RunOptions(const std::string& model) const;
 
  private:
-  bool has_own_chats() const { return !named_ && habits_.joining == Joining::kOwnChats; }
   Result<void> CheckAnswers();
   bool is_short_model() const;
   Result<Options> Load() const;
@@ -78,7 +74,7 @@ class ServerLink {
   const Flags flags_;
   const Environment environment_;
   const std::optional<RunningServer> named_;
-  const Habits habits_;
+  const bool restarts_;
   Flags start_flags_;  // with the workspace of the first session
   Options options_;
   std::unique_ptr<OwnServer> own_;

@@ -43,11 +43,15 @@ std::string DigestBehind(const std::string& before, std::string_view user, std::
       .substr(kFrom, kDigits);
 }
 
-// Digests of the conversation up to each turn. They include a chat's name, because other chats may begin with the same
-// words.
+// The beginning of a conversation's digests: other chats may have the same words.
+std::string NameOf(const ForeignConversation& conversation) {
+  return conversation.chat ? conversation.chat->str() : conversation.workspace;
+}
+
+// Digests of the conversation up to each turn.
 std::vector<std::string> Digests(const ForeignConversation& conversation) {
   std::vector<std::string> digests;
-  std::string last = conversation.chat ? conversation.chat->str() : std::string();
+  std::string last = NameOf(conversation);
   for (const ForeignTurn& turn : conversation.before) {
     digests.push_back(last = DigestBehind(last, turn.user, turn.files, SpokenDigest(turn.answer.value_or(""))));
   }
@@ -421,8 +425,15 @@ Result<ConversationPlan> Conversations::FindUnnamed(const ForeignConversation& c
   }
   const bool is_sure = best && best->turns >= kSureTurns;
   if (!is_sure) {
-    const auto chats = TRY(engine_.ListChats());
+    auto chats = TRY(engine_.ListChats());
     const std::string title = TitleFromMessage(conversation.before.front().user);
+    if (!conversation.workspace.empty()) {
+      const std::string home = TRY(engine_.WorkspaceOf(std::nullopt))->path;
+      std::erase_if(chats, [&](const ChatListEntry& entry) {
+        const std::string& where = entry.summary.workspace;
+        return (where.empty() ? home : where) != conversation.workspace;
+      });
+    }
     const auto read = [&](bool has_title) {
       std::size_t count = 0;
       for (const ChatListEntry& entry : chats) {
@@ -538,9 +549,8 @@ bool Conversations::IsAbandoned(const ChatId& chat) {
 void Conversations::NoteEnd(const ForeignConversation& conversation, std::string_view spoken_digest,
                             const InteractionRef& end) {
   const auto before = Digests(conversation);
-  const std::string named = conversation.chat ? conversation.chat->str() : std::string();
-  std::string digest =
-      DigestBehind(before.empty() ? named : before.back(), conversation.message, conversation.files, spoken_digest);
+  std::string digest = DigestBehind(before.empty() ? NameOf(conversation) : before.back(), conversation.message,
+                                    conversation.files, spoken_digest);
   const MutexLock lock(mutex_);
   clients_.erase(end.chat_id);
   const auto [noted, is_new] = ends_.try_emplace(digest, End{end});

@@ -32,6 +32,7 @@ inline constexpr std::string_view kContinueMessage =
 // What such a client sends with each request: the whole conversation, and the new message.
 struct ForeignConversation {
   std::optional<ChatId> chat{};  // if the client names it
+  std::string workspace{};       // where it works, without symbolic links; empty: the client does not say
   std::string opening{};         // a greeting by the assistant before the first message; no turn
   std::vector<ForeignTurn> before{};
   std::string message;
@@ -69,7 +70,8 @@ struct ConversationPlan {
 // (SpokenText), or only the beginning of it, because they may have been stopped.
 //
 // A conversation without a name belongs to a chat if it contains all turns of it, with the last answer word for word,
-// and if this is true of no other chat: people begin with the same words, but a chat belongs to one person.
+// and if this is true of no other chat: people begin with the same words, but a chat belongs to one person. Where the
+// client says a folder, only chats that work there count.
 class Conversations {
  public:
   explicit Conversations(Engine& engine) : engine_(engine) {}  // the engine must outlive this object

@@ -29,6 +29,11 @@ Result<EventSubscription> BeginWithFiles(Engine& engine, Conversations& conversa
   if (start.request) {
     if (auto before = TRY(conversations.FollowRepeated(plan, *start.request))) return *std::move(before);
   }
+  if (!start.workspace.empty() && !plan.after && (!plan.unknown.empty() || !files.empty())) {
+    // The chat must be in its folder before it gets turns or files. If it exists, the run's begin looks at its folder.
+    const auto created = engine.CreateChat(plan.chat, {.workspace = start.workspace});
+    if (!created && !created.error().Is(Reason::kChatExists)) return Fail(created.error());
+  }
   // A regenerated message keeps its files; with other files it is another message.
   if (plan.kind == ConversationPlan::Kind::kRegenerate && !files.empty() && !TRY(HasFiles(engine, plan, files))) {
     plan.kind = ConversationPlan::Kind::kEdit;
@@ -50,6 +55,15 @@ std::string Door::PageAddress(const Request& request) const {
   if (!has_page || host == nullptr) return {};
   const std::string* scheme = request.head.Find("x-forwarded-proto");
   return (scheme != nullptr && *scheme == "https" ? "https://" : "http://") + *host + "/";
+}
+
+Result<void> Door::TakeHeaders(const Request& request, StartRequest& start, ForeignConversation& conversation) const {
+  RunHeaders headers = TRY(RunHeadersOf(request));
+  if (start.model.empty()) start.model = std::move(headers.model);
+  start.approval_mode = headers.approval_mode;
+  if (headers.workspace.empty()) return {};
+  start.workspace = conversation.workspace = TRY(engine.OpenWorkspace(headers.workspace))->path;
+  return {};
 }
 
 Result<EventSubscription> Door::Begin(const std::function<Result<ConversationPlan>()>& find, bool is_named,

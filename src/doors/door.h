@@ -33,6 +33,10 @@ struct Door {
   // The page's address as this client reaches it; empty without a page. REQUIRES: the gate has accepted the host.
   std::string PageAddress(const Request& request) const;
 
+  // Takes what the client's headers say (RunHeadersOf) into the request and the conversation; the model only if the
+  // request names none. The failures of Engine::OpenWorkspace.
+  Result<void> TakeHeaders(const Request& request, StartRequest& start, ForeignConversation& conversation) const;
+
   // Begins a run by the plan that `find` returns (BeginWithFiles). Calls `find` again if another client has changed the
   // chat since. Also if another client runs in a chat that was found by its text alone (not `is_named`), because
   // another chat may have that text too.

@@ -74,6 +74,12 @@ Result<EventSubscription> Engine::Impl::Begin(const ChatId& chat, const StartPoi
   if (key) {
     if (auto before = TRY(FollowRepeated(chat, *key))) return *std::move(before);
   }
+  if (!request.workspace.empty()) {
+    TRY(services.parts.models.Resolve(request.model));  // a refused message makes no chat
+    if (from.kind == StartPoint::Kind::kHead || services.parts.store.LoadSummary(chat)) {
+      TRY(chats.WorkIn(chat, request.workspace));
+    }
+  }
   auto started = turns.Start(chat, from, std::move(request));
   if (started || !key || (!started.error().Is(Reason::kBusy) && !started.error().Is(Reason::kRequestBegun)))
     return started;
@@ -124,10 +130,6 @@ Result<Engine::Recovered> Engine::Recover() {
 // --- runs ------------------------------------------------------------------------------------------------------------
 
 Result<EventSubscription> Engine::Start(const ChatId& chat, StartRequest request) {
-  if (!request.workspace.empty()) {
-    TRY(impl_->services.parts.models.Resolve(request.model));  // a refused message makes no chat
-    TRY(impl_->chats.WorkIn(chat, request.workspace));
-  }
   return impl_->Begin(chat, {}, std::move(request));
 }
 

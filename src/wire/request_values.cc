@@ -24,9 +24,29 @@ Result<std::optional<ClientRequest>> ClientRequestOf(const Request& request) {
   return ClientRequest{.key = std::string(key), .digest = Sha256Digest({request.head.target, "\n", request.body})};
 }
 
+Result<RunHeaders> RunHeadersOf(const Request& request) {
+  const auto text_of = [&](std::string_view name) -> Result<std::string> {
+    const std::size_t count = request.head.Count(name);
+    if (count == 0) return std::string();
+    const auto text = PercentDecoded(*request.head.Find(name));
+    if (count == 1 && text && !text->empty() && IsUtf8(*text)) return *text;
+    return Fail(Reason::kInvalidArgument, std::string(name) + " must be there once, as UTF-8 in percent-encoding");
+  };
+  RunHeaders headers{.workspace = TRY(text_of("reprise-workspace")), .model = TRY(text_of("reprise-model"))};
+  const std::string mode = TRY(text_of("reprise-approval-mode"));
+  headers.approval_mode = ParseApprovalMode(mode);
+  if (mode.empty() || headers.approval_mode) return headers;
+  return Fail(Reason::kInvalidArgument,
+              "reprise-approval-mode must be ask, read_only, plan, auto, approve_all or deny_all");
+}
+
 Result<ClientRequest> ForeignRequestOf(const Request& request, bool is_whole) {
   if (auto named = TRY(ClientRequestOf(request))) return *std::move(named);
-  return ClientRequest::Unnamed(Sha256Digest({request.head.target, "\n", request.body}), is_whole);
+  const RunHeaders headers = TRY(RunHeadersOf(request));
+  const std::string mode(headers.approval_mode ? ToString(*headers.approval_mode) : "");
+  return ClientRequest::Unnamed(
+      Sha256Digest({request.head.target, "\n", headers.workspace, "\n", mode, "\n", headers.model, "\n", request.body}),
+      is_whole);
 }
 
 TraceContext TraceParentOf(const Request& request) {

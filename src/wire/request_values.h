@@ -21,8 +21,16 @@ namespace reprise {
 Result<std::optional<ClientRequest>> ClientRequestOf(const Request& request);
 
 // The same for clients of other protocols, which mostly send no name: then the request is known by a digest of its
-// target and body. `is_whole`: the client waits for the whole answer.
+// target, body and RunHeaders. `is_whole`: the client waits for the whole answer.
 Result<ClientRequest> ForeignRequestOf(const Request& request, bool is_whole);
+
+// What the settings of such a client say about its runs in headers, because its protocol has no members for that.
+struct RunHeaders {
+  std::string workspace{};                      // Reprise-Workspace, decoded (RFC 3986, 2.1); empty: none
+  std::optional<ApprovalMode> approval_mode{};  // Reprise-Approval-Mode
+  std::string model{};                          // Reprise-Model
+};
+Result<RunHeaders> RunHeadersOf(const Request& request);
 
 // The client's span (traceparent, tracestate); not valid if there is none or it is malformed.
 TraceContext TraceParentOf(const Request& request);

@@ -143,16 +143,13 @@ def arguments_of(how, place):
 
 
 @pytest.mark.parametrize("other, what", [
-    ({"folder": "b"}, "workspace is .*/user/a there and .*/user/b here"), ({"mode": "ask"}, "approval_mode is approve_all there and ask here"),
-    ({"mode": None}, "approval_mode is approve_all there and ask here"), ({"config": "two"}, "its configuration is .*/one.json .*and here .*/two.json"),
+    ({"config": "two"}, "its configuration is .*/one.json .*and here .*/two.json"),
     ({"key": "other"}, "variable SOME_KEY is another")])
 def test_what_differs_is_named_with_what_to_do_and_nothing_runs(place, open_client, other, what):
     open_client(*arguments_of(USUAL, place))
     how, token = {**USUAL, **other}, fresh()
     pid = (place.data / ".lock").read_text().split()[0]
-    clients = [(["mcp-server"], mcp_call(token))]
-    if "folder" not in other and "mode" not in other:  # of each chat
-        clients += [(["acp"], acp_call(place, how, token)), (["-p", token], ""), (["chat"], token + "\n")]
+    clients = [(["mcp-server"], mcp_call(token)), (["acp"], acp_call(place, how, token)), (["-p", token], ""), (["chat"], token + "\n")]
     for arguments, stdin in clients:
         status, out, err = place.run(*arguments, *arguments_of(how, place), folder=how["folder"], key=how["key"], stdin=stdin)
         said = out + err
@@ -173,6 +170,27 @@ def test_chats_of_one_server_have_folders_and_modes_of_their_own(place, open_cli
         token = fresh()
         arguments, stdin = ([*command, token], "") if name == "once" else (command, token + "\n")
         check(place, how, token, *place.run(*arguments, *arguments_of(how, place), folder=how["folder"], stdin=stdin), may_refuse=False)
+
+
+def test_a_client_of_mcp_works_where_it_stands(place, open_client):
+    open_client(*arguments_of(USUAL, place))
+
+    def ask(token, folder, **more):
+        with subprocess.Popen([str(BINARY), "mcp-server", *map(str, arguments_of(USUAL, place))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                              cwd=place.home.path / folder, env=place.environment()) as bridge:
+            bridge.stdin.write(mcp_call(token, **more))
+            bridge.stdin.flush()
+            answer = next(said for said in map(json.loads, bridge.stdout) if said.get("id") == 2)
+            bridge.stdin.close()
+            return answer["result"]
+
+    for folder in ("b", "c", "a"):
+        token = fresh()
+        answer = ask(token, folder, chat_id="in_" + folder)
+        assert not answer.get("isError") and place.written(token) == [folder], answer
+    token = fresh()
+    answer = ask(token, "c", chat_id="in_b")
+    assert answer["isError"] and re.search("works in .*/user/b, not in .*/user/c", answer["content"][0]["text"]) and token not in place.provider.asked, answer
 
 
 def test_a_server_that_refuses_every_call_does_so_for_all(place, open_client):
@@ -271,6 +289,13 @@ def test_a_request_that_wants_other_settings_is_refused(server):
     assert refused.status == 409 and server.client.get("/chats").json["chats"] == []
 
 
+def test_no_proxy_stands_between_a_client_and_this_machine(place):
+    """Neither the own server nor a model at a loopback address."""
+    proxies = {name: "http://127.0.0.1:1" for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "ALL_PROXY")}
+    for token in (fresh(), fresh()):  # starts a server, and another client joins it
+        check(place, USUAL, token, *place.run("-p", token, *arguments_of(USUAL, place), **proxies), may_refuse=False)
+
+
 def test_a_server_that_is_just_ending_is_waited_for(place):
     """The server that a finished command leaves behind ends by itself, and the next client is never refused because of it."""
     for i in range(12):
@@ -340,9 +365,9 @@ def check(place, how, token, status, out, err, may_refuse=True):
     return True
 
 
-def mcp_call(token):
+def mcp_call(token, **more):
     lines = [{"id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}},
-             {"method": "notifications/initialized"}, {"id": 2, "method": "tools/call", "params": {"name": "ask", "arguments": {"message": token}}}]
+             {"method": "notifications/initialized"}, {"id": 2, "method": "tools/call", "params": {"name": "ask", "arguments": {"message": token, **more}}}]
     return "".join(json.dumps({"jsonrpc": "2.0", **line}) + "\n" for line in lines)
 
 

@@ -114,6 +114,7 @@ class AgUiRoute {
                        .instructions = InstructionsFor(input.conversation, input.instructions),
                        .request = TRY(ForeignRequestOf(request, /*is_whole=*/false)),
                        .trace_parent = TraceParentOf(request)};
+    TRY(door_.TakeHeaders(request, start, input.conversation));
     const auto find = [&] { return door_.conversations->Find(input.conversation); };
     auto started = TRY(door_.Begin(find, /*is_named=*/true, input.files, start));
     return Follow(std::move(input), std::move(started));

@@ -360,17 +360,18 @@ class McpRoute {
   Result<EventSubscription> Start(const McpRequest& asked, const Json& arguments, std::string message) const {
     const auto name = TRY(TextIn(arguments, "chat_id"));
     const auto model = TRY(TextIn(arguments, "model"));
-    const ForeignConversation conversation{.message = std::move(message)};
+    StartRequest start{.model = model.value_or(""), .trace_parent = TraceParentOf(asked.request)};
+    ForeignConversation conversation{.message = std::move(message)};
+    TRY(door_.TakeHeaders(asked.request, start, conversation));
     const auto plan = name ? door_.conversations->AtEndOf(TRY(ChatId::Parse(*name)), conversation)
                            : TRY(door_.conversations->Find(conversation));
     auto named = TRY(ClientRequestOf(asked.request));
-    if (named) named->digest = DigestOf(asked);
-    const auto key = named ? *named : ClientRequest::Unnamed(DigestOf(asked), /*is_whole=*/true);
-    if (auto before = TRY(door_.conversations->FollowRepeated(plan, key))) return *std::move(before);
-    return engine_.Start(plan.chat, {.user_message = plan.message,
-                                     .model = model.value_or(""),
-                                     .request = key,
-                                     .trace_parent = TraceParentOf(asked.request)});
+    const std::string digest = Sha256Digest({DigestOf(asked), "\n", start.workspace});
+    if (named) named->digest = digest;
+    start.request = named ? *named : ClientRequest::Unnamed(digest, /*is_whole=*/true);
+    if (auto before = TRY(door_.conversations->FollowRepeated(plan, *start.request))) return *std::move(before);
+    start.user_message = plan.message;
+    return engine_.Start(plan.chat, std::move(start));
   }
 
   Result<Outcome> Approve(const McpRequest& asked, const Json& arguments) const {

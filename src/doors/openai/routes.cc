@@ -139,6 +139,7 @@ class AnswerRoute {
                        .instructions = InstructionsFor(asked.conversation, asked.instructions),
                        .request = key,
                        .trace_parent = TraceParentOf(request)};
+    TRY(door_.TakeHeaders(request, start, asked.conversation));
     const bool is_named = asked.conversation.chat.has_value();
     auto started = door_.Begin([&] { return Find(asked); }, is_named, asked.files, start);
     if (!started) return Refusal(std::move(started.error()));
