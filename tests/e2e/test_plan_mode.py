@@ -49,7 +49,7 @@ def test_a_plan_is_approved_with_a_mode_and_the_work_goes_on(planning, provider,
     assert f'"{mode or "ask"}" from now on' in provider.requests[2].last["content"]
     assert "present_plan" not in offered(provider.requests[2])
     assert client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200).json["match"]
-    audited = [(e["event"], e.get("reason")) for e in client.get("/audit").expect(200).json["entries"]]
+    audited = [(e["event"], e.get("reason")) for e in client.get("/audit").expect(200, "audit").json["entries"]]
     assert ("mode_changed", mode or "ask") in audited and ("refused", "mode") in audited
 
 
@@ -204,3 +204,9 @@ def test_in_an_editor(planning, provider):
         assert (planning.home.workspace / "a.txt").exists() and mode_of(planning.client, session) == "auto"
     finally:
         agent.close()
+
+
+def test_the_audit_log_says_that_a_chat_plans(make_server, provider):
+    client = make_server(provider).client
+    client.post("/chats", {"id": "c", "approval_mode": "plan"}).expect(201)
+    assert [(each["event"], each["reason"]) for each in client.get("/audit").expect(200, "audit").json["entries"]] == [("mode_changed", "plan")]

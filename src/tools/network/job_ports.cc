@@ -29,7 +29,6 @@ namespace {
 
 constexpr std::size_t kMostPorts = 64, kMostOpen = 8;
 constexpr std::chrono::seconds kPeace{1};
-constexpr int kPauseMs = 100;
 
 Error NotListening(std::uint16_t port) {
   return Refused(Reason::kNotListening, "the job does not listen on port " + std::to_string(port));
@@ -114,9 +113,7 @@ class SandboxPorts::Opened {
       if (::poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) break;
       if (waits[1].revents != 0) break;
       if (waits[0].revents == 0) continue;
-      UniqueFd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      // Without a descriptor left, the client waits in the queue, and accept would fail at once again.
-      if (!client && errno != EAGAIN && errno != ECONNABORTED) ::poll(&waits[1], 1, kPauseMs);
+      UniqueFd client = AcceptClient(listener_.get(), stopped_.fd());
       // Other users of this machine reach loopback, too.
       if (!client || users_.Identify(client.get()) != Peer::kTrusted) continue;
       connections_.Serve(std::move(client), [this](int fd) { Lead(fd); });

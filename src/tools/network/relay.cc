@@ -110,7 +110,7 @@ void NetworkRelay::Serve() {
 }
 
 void NetworkRelay::Accept(int listener, std::uint16_t port) {
-  UniqueFd client(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  UniqueFd client = AcceptClient(listener, stopped_.fd());
   if (client) connections_.Serve(std::move(client), [this, port](int fd) { Handle(fd, port); });
 }
 

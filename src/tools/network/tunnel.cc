@@ -78,6 +78,14 @@ Passed PassBothWays(int client, int server, int stop) {
   return {there.total(), back.total()};
 }
 
+UniqueFd AcceptClient(int listener, int stop) {
+  constexpr int kPauseMs = 100;
+  UniqueFd client(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  pollfd wait{stop, POLLIN, 0};
+  if (!client && errno != EAGAIN && errno != ECONNABORTED) ::poll(&wait, 1, kPauseMs);
+  return client;
+}
+
 void ConnectionThreads::Serve(UniqueFd client, std::function<void(int client)> handle) {
   connections_.remove_if([](const Connection& each) { return each.ended.load(); });
   if (connections_.size() >= most_) return;

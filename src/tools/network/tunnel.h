@@ -23,6 +23,10 @@ struct Passed {
 // `stop`, a descriptor, becomes readable. The bytes stay in the kernel.
 Passed PassBothWays(int client, int server, int stop);
 
+// The next client of a listener that poll(2) has named; none if it is gone again. Without a descriptor left, the client
+// waits in the queue: then this waits a little for `stop`, because accept would fail at once again.
+UniqueFd AcceptClient(int listener, int stop);
+
 // Connections with a thread each. Used by one thread at a time, beside those of the connections.
 class ConnectionThreads {
  public:
