@@ -1,7 +1,5 @@
 #include "app/options.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <memory>

@@ -115,8 +115,7 @@ int RunChat(const CommandLine& line, const Environment& environment) {
 
   const auto named = NamedServer(line.url, environment);
   if (!named) return ComplainOfUse(named.error());
-  ServerLink link(line.flags, environment, *named,
-                  /*restarts=*/true);
+  ServerLink link(line.flags, environment, *named, /*restarts=*/true);
   if (const auto settings = link.Check(); !settings) return ComplainOfUse(settings.error());
   if (!*named) {
     if (const auto may = RequireHomeConsent(link.options(), environment, /*ask=*/!is_one_shot); !may) {

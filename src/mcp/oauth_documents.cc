@@ -1,7 +1,6 @@
 #include "mcp/oauth_documents.h"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -151,10 +150,7 @@ std::optional<OAuthChallenge> ParseChallenge(std::string_view www_authenticate) 
   return challenge;
 }
 
-std::string UrlParts::host() const {
-  if (authority.starts_with('[')) return authority.substr(0, authority.find(']') + 1);
-  return authority.substr(0, authority.find(':'));
-}
+std::string UrlParts::host() const { return std::string(HostOf(authority)); }
 
 std::optional<UrlParts> ParseUrl(std::string_view url) {
   const bool is_visible = std::all_of(url.begin(), url.end(), [](char c) { return c > 0x20 && c <= 0x7e; });

@@ -29,8 +29,8 @@ std::string UrlOf(std::string_view base_url, std::string_view path, const Endpoi
 
 ModelService ServiceAt(std::string provider, std::string_view base_url) {
   ModelService service{.provider = std::move(provider), .port = base_url.starts_with("http://") ? 80 : 443};
-  service.address = HostOf(base_url);
-  const std::string_view behind = base_url.substr(HostOf(base_url).end() - base_url.begin());
+  const std::string_view host = HostOf(base_url), behind = base_url.substr(host.end() - base_url.begin());
+  service.address = host;
   if (behind.starts_with(':')) std::from_chars(behind.data() + 1, behind.data() + behind.size(), service.port);
   return service;
 }

@@ -1,7 +1,5 @@
 #include "people/issuer_keys.h"
 
-#include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
