@@ -501,6 +501,8 @@ class Engine {
   // With these settings; `settings.workspace` as StartRequest::workspace. kConflict (reason "chat_exists"), and the
   // failures of ChangeChat and Workspaces::Choose.
   Result<ChatSummary> CreateChat(const ChatId& chat, ChatSettings settings);
+  // Has the chat work there, as StartRequest::workspace does, for what is added to it before its first message.
+  Result<void> WorkIn(const ChatId& chat, const std::string& workspace);
   // Allowed while a run is active, except for the workspace; its next call uses the new mode. kInvalidArgument (reason
   // "unknown_model"), kForbidden (reason "mode_not_allowed"): the server's mode is kDenyAll, which no chat may
   // override; the failures of Workspaces::Choose.

@@ -11,6 +11,7 @@
 #include "client/server_client.h"
 #include "doors/mcp_door/message.h"
 #include "terminal/console.h"
+#include "wire/request_values.h"
 
 namespace reprise {
 namespace {
@@ -175,11 +176,11 @@ McpBridge::Relay* McpBridge::RelayOf(const Json& id) const {
 
 HttpHeaders McpBridge::HeadersFor(const Json& message) const {
   HttpHeaders headers = {{"Accept", "application/json, text/event-stream"}};
-  if (TextMember(message, "method") == "tools/call") {  // how and where its runs work (wire/request_values.h)
+  if (TextMember(message, "method") == "tools/call") {
     const Json run = link_.RunOptions("");
-    const std::pair<const char*, std::string> settings[] = {{"Reprise-Workspace", link_.folder()},
-                                                            {"Reprise-Approval-Mode", TextMember(run, "approval_mode")},
-                                                            {"Reprise-Model", TextMember(run, "model")}};
+    const std::pair<const char*, std::string> settings[] = {{kWorkspaceHeader, link_.folder()},
+                                                            {kApprovalModeHeader, TextMember(run, "approval_mode")},
+                                                            {kModelHeader, TextMember(run, "model")}};
     for (const auto& [name, value] : settings) {
       if (!value.empty()) headers.emplace_back(name, PercentEncoded(value));
     }

@@ -29,11 +29,9 @@ Result<EventSubscription> BeginWithFiles(Engine& engine, Conversations& conversa
   if (start.request) {
     if (auto before = TRY(conversations.FollowRepeated(plan, *start.request))) return *std::move(before);
   }
-  if (!start.workspace.empty() && !plan.after && (!plan.unknown.empty() || !files.empty())) {
-    // The chat must be in its folder before it gets turns or files. If it exists, the run's begin looks at its folder.
-    const auto created = engine.CreateChat(plan.chat, {.workspace = start.workspace});
-    if (!created && !created.error().Is(Reason::kChatExists)) return Fail(created.error());
-  }
+  // A chat that works elsewhere gets no turns or files, and no other head.
+  const bool changes_before = !plan.unknown.empty() || !files.empty() || plan.moves_head;
+  if (changes_before && !start.workspace.empty()) TRY(engine.WorkIn(plan.chat, start.workspace));
   // A regenerated message keeps its files; with other files it is another message.
   if (plan.kind == ConversationPlan::Kind::kRegenerate && !files.empty() && !TRY(HasFiles(engine, plan, files))) {
     plan.kind = ConversationPlan::Kind::kEdit;

@@ -357,6 +357,10 @@ Result<ChatSummary> Engine::CreateChat(const ChatId& chat, ChatSettings settings
   return impl_->chats.Create(chat, std::move(settings));
 }
 
+Result<void> Engine::WorkIn(const ChatId& chat, const std::string& workspace) {
+  return impl_->chats.WorkIn(chat, workspace);
+}
+
 Result<ChatSummary> Engine::ChangeChat(const ChatId& chat, ChatSettings settings) {
   return impl_->chats.Change(chat, std::move(settings));
 }

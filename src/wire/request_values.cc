@@ -10,6 +10,14 @@
 #include "crypto/digest.h"
 
 namespace reprise {
+namespace {
+
+std::string DigestOf(const Request& request) {
+  return Sha256Digest({request.head.target, "\n", RunHeaderLines(request), request.body});
+}
+
+}  // namespace
+
 Result<std::optional<ClientRequest>> ClientRequestOf(const Request& request) {
   constexpr std::size_t kLongest = 255;
   constexpr std::string_view kName = "idempotency-key";
@@ -21,32 +29,37 @@ Result<std::optional<ClientRequest>> ClientRequestOf(const Request& request) {
   if (count > 1 || key.empty() || key.size() > kLongest || !is_visible) {
     return Fail(Reason::kInvalidArgument, "Idempotency-Key must be there once, with 1 to 255 visible ASCII characters");
   }
-  return ClientRequest{.key = std::string(key), .digest = Sha256Digest({request.head.target, "\n", request.body})};
+  return ClientRequest{.key = std::string(key), .digest = DigestOf(request)};
 }
 
 Result<RunHeaders> RunHeadersOf(const Request& request) {
-  const auto text_of = [&](std::string_view name) -> Result<std::string> {
-    const std::size_t count = request.head.Count(name);
+  const auto text_of = [&](const char* name) -> Result<std::string> {
+    const std::string key = LowerCase(name);
+    const std::size_t count = request.head.Count(key);
     if (count == 0) return std::string();
-    const auto text = PercentDecoded(*request.head.Find(name));
+    const auto text = PercentDecoded(*request.head.Find(key));
     if (count == 1 && text && !text->empty() && IsUtf8(*text)) return *text;
     return Fail(Reason::kInvalidArgument, std::string(name) + " must be there once, as UTF-8 in percent-encoding");
   };
-  RunHeaders headers{.workspace = TRY(text_of("reprise-workspace")), .model = TRY(text_of("reprise-model"))};
-  const std::string mode = TRY(text_of("reprise-approval-mode"));
+  RunHeaders headers{.workspace = TRY(text_of(kWorkspaceHeader)), .model = TRY(text_of(kModelHeader))};
+  const std::string mode = TRY(text_of(kApprovalModeHeader));
   headers.approval_mode = ParseApprovalMode(mode);
   if (mode.empty() || headers.approval_mode) return headers;
   return Fail(Reason::kInvalidArgument,
-              "reprise-approval-mode must be ask, read_only, plan, auto, approve_all or deny_all");
+              std::string(kApprovalModeHeader) + " must be ask, read_only, plan, auto, approve_all or deny_all");
+}
+
+std::string RunHeaderLines(const Request& request) {
+  std::string lines;
+  for (const std::string name : {kWorkspaceHeader, kApprovalModeHeader, kModelHeader}) {
+    if (const std::string* said = request.head.Find(LowerCase(name))) lines += name + ": " + *said + "\n";
+  }
+  return lines;
 }
 
 Result<ClientRequest> ForeignRequestOf(const Request& request, bool is_whole) {
   if (auto named = TRY(ClientRequestOf(request))) return *std::move(named);
-  const RunHeaders headers = TRY(RunHeadersOf(request));
-  const std::string mode(headers.approval_mode ? ToString(*headers.approval_mode) : "");
-  return ClientRequest::Unnamed(
-      Sha256Digest({request.head.target, "\n", headers.workspace, "\n", mode, "\n", headers.model, "\n", request.body}),
-      is_whole);
+  return ClientRequest::Unnamed(DigestOf(request), is_whole);
 }
 
 TraceContext TraceParentOf(const Request& request) {

@@ -17,20 +17,26 @@ namespace reprise {
 
 // The name that the header Idempotency-Key gives this request (draft-ietf-httpapi-idempotency-key-header; the quotes of
 // a structured string may be missing); nullopt without the header. kInvalidArgument if it occurs twice, is empty, is
-// longer than 255 characters, or has other than visible ASCII characters.
+// longer than 255 characters, or has other than visible ASCII characters. Its digest is of target, RunHeaderLines and
+// body.
 Result<std::optional<ClientRequest>> ClientRequestOf(const Request& request);
 
 // The same for clients of other protocols, which mostly send no name: then the request is known by a digest of its
-// target, body and RunHeaders. `is_whole`: the client waits for the whole answer.
+// target, RunHeaderLines and body. `is_whole`: the client waits for the whole answer.
 Result<ClientRequest> ForeignRequestOf(const Request& request, bool is_whole);
 
-// What the settings of such a client say about its runs in headers, because its protocol has no members for that.
+// What the settings of such a client say about its runs in headers, because its protocol has no members for that. The
+// values are percent-encoded (RFC 3986, 2.1).
+inline constexpr const char *kWorkspaceHeader = "Reprise-Workspace", *kApprovalModeHeader = "Reprise-Approval-Mode",
+                            *kModelHeader = "Reprise-Model";
 struct RunHeaders {
-  std::string workspace{};                      // Reprise-Workspace, decoded (RFC 3986, 2.1); empty: none
-  std::optional<ApprovalMode> approval_mode{};  // Reprise-Approval-Mode
-  std::string model{};                          // Reprise-Model
+  std::string workspace{};  // empty: none
+  std::optional<ApprovalMode> approval_mode{};
+  std::string model{};  // empty: none
 };
 Result<RunHeaders> RunHeadersOf(const Request& request);
+// These headers as they came, a line each; empty without any. Requests with others are others.
+std::string RunHeaderLines(const Request& request);
 
 // The client's span (traceparent, tracestate); not valid if there is none or it is malformed.
 TraceContext TraceParentOf(const Request& request);

@@ -382,7 +382,8 @@ class Generator:
             query.pop("cursor")
         for parameter in self.contract.parameters(operation, "header"):
             if rng.random() < 0.2:
-                headers.append((parameter["name"], str(rng.choice([0, 1, 3]))))
+                meant = {"Reprise-Workspace": self.world.workspace, "Reprise-Approval-Mode": "ask", "Reprise-Model": "offline"}
+                headers.append((parameter["name"], meant.get(parameter["name"]) or str(rng.choice([0, 1, 3]))))
         takes_json = "application/json" in operation.get("requestBody", {}).get("content", {})
         takes_file = "requestBody" in operation and not takes_json
         schema, value, body = None, None, None

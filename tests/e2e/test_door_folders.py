@@ -93,6 +93,36 @@ def test_a_chat_stays_in_its_folder(world):
     assert {each["workspace"] for each in world.client.history("c")["interactions"]} == {str(one)}
 
 
+@pytest.mark.parametrize("messages", [
+    [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a"}, {"role": "user", "content": "x"}, {"role": "assistant", "content": "y"},
+     {"role": "user", "content": "more"}],
+    [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a"},
+     {"role": "user", "content": [{"type": "text", "text": "look"}, {"type": "file", "file": {"filename": "a.txt", "file_data": "data:text/plain;base64,aGk="}}]}]])
+def test_a_refused_request_adds_nothing_to_a_chat_elsewhere(world, messages):
+    one, two = world.folder("one"), world.folder("two")
+    world.provider.plan(text("a"), text("b"))
+    chat_completion(world, said_by(one), chat="c").expect(200)
+
+    def what_it_has():
+        return world.client.history("c")["interactions"], world.client.get("/chats/c/files").expect(200).json["files"]
+
+    before = what_it_has()
+    refused = chat_completion(world, said_by(two), messages, chat="c")
+    assert refused.status == 409 and f"works in {one}, not in {two}" in refused.json["error"]["message"], refused.json
+    assert what_it_has() == before
+    chat_completion(world, said_by(one), messages, chat="c").expect(200)
+
+
+def test_a_key_of_another_folder_is_no_repetition(world):
+    one, two = world.folder("one"), world.folder("two")
+    world.provider.plan(text("a"), text("b"))
+    key = {"Idempotency-Key": "same"}
+    first = chat_completion(world, said_by(one, **key), chat="c").expect(200).json
+    assert chat_completion(world, said_by(one, **key), chat="c").expect(200).json["id"] == first["id"]
+    refused = chat_completion(world, said_by(two, **key), chat="c")
+    assert 400 <= refused.status < 500 and len(world.provider.requests) == 1, refused.json
+
+
 def test_the_same_words_in_two_folders_are_two_chats(make_server, make_home, provider):
     """Also after a restart, when only the stored chats say what belongs together."""
     home = make_home()

@@ -337,9 +337,9 @@ class McpRoute {
   }
 
   // --- runs
-  static std::string DigestOf(const McpRequest& asked) {
-    return Sha256Digest(
-        {TextMember(asked.message.params, "name"), "\n", DumpJson(MemberOf(asked.message.params, "arguments"))});
+  static std::string DigestOf(const McpRequest& asked, std::string_view headers = {}) {
+    return Sha256Digest({TextMember(asked.message.params, "name"), "\n",
+                         DumpJson(MemberOf(asked.message.params, "arguments")), headers});
   }
 
   Result<Outcome> Ask(const McpRequest& asked, const Json& arguments) const {
@@ -366,7 +366,7 @@ class McpRoute {
     const auto plan = name ? door_.conversations->AtEndOf(TRY(ChatId::Parse(*name)), conversation)
                            : TRY(door_.conversations->Find(conversation));
     auto named = TRY(ClientRequestOf(asked.request));
-    const std::string digest = Sha256Digest({DigestOf(asked), "\n", start.workspace});
+    const std::string digest = DigestOf(asked, RunHeaderLines(asked.request));
     if (named) named->digest = digest;
     start.request = named ? *named : ClientRequest::Unnamed(digest, /*is_whole=*/true);
     if (auto before = TRY(door_.conversations->FollowRepeated(plan, *start.request))) return *std::move(before);
