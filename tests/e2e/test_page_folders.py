@@ -76,3 +76,33 @@ def test_a_folder_that_has_moved_is_pointed_to_its_new_place(make_server, provid
     page.say("write")
     page.until_text("answer", "written")
     assert (new / "a.txt").exists() and chat_of(server)["workspace"] == str(new)
+
+
+def test_instructions_are_those_of_the_chats_folder(make_server, provider, browse, tmp_path):
+    server = make_server(provider)
+    for name in ("site", "shop"):
+        (tmp_path / name).mkdir()
+        server.client.post("/chats", {"id": name, "workspace": str(tmp_path / name)}).expect(201)
+    (tmp_path / "site" / "AGENTS.md").write_text("Build with make.")
+    (server.home.workspace / "AGENTS.md").write_text("The server's own.")
+    page = browse(server)
+    page.until_text("instructions", "AGENTS.md is new")
+    page.open_chat("shop")
+    page.gone("instructions")
+    page.open_chat("site")
+    page.press("instructions-look")
+    assert page.text("instructions-text") == "Build with make."
+    page.press("instructions-allow")
+    page.gone("instructions")
+    states = {name: server.client.get(f"/instructions?chat_id={name}").json["files"] for name in ("site", "shop")}
+    assert [each["state"] for each in states["site"]] == ["used"] and states["shop"] == []
+    assert [each["state"] for each in server.client.get("/instructions").json["files"]] == ["new"], "another folder's"
+    page.press("new-chat")
+    page.until_text("instructions", "AGENTS.md is new")
+    use(page, tmp_path / "shop")
+    page.gone("instructions")
+    use(page, tmp_path / "site")
+    (tmp_path / "site" / "AGENTS.md").write_text("Build with ninja.")
+    provider.plan(text("done"))
+    page.say("hello")
+    page.until_text("instructions", "AGENTS.md has changed")

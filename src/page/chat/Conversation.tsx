@@ -1,7 +1,7 @@
 import { Fragment, lazy, ReactNode, RefObject, Suspense, useEffect, useMemo, useState } from "react";
 import { MemoryOfRow, useWindow } from "../list/Rows";
 import { Icon } from "../parts/Icon";
-import { branch, cache, earlier, lastTurn, need, tend, useBranch, useChat, useOpen } from "../store/cache";
+import { branch, cache, earlier, instructBy, lastTurn, need, tend, useBranch, useChat, useOpen } from "../store/cache";
 import { feed } from "../store/feed";
 import { navigation } from "../store/navigation";
 import type { OpenChat, Unsent } from "../store/open";
@@ -30,6 +30,8 @@ export function Conversation() {
   const chat = useOpen()?.id ?? "";
   const { box, instructions } = cache.use("box", "instructions");
   const running = useSelect(() => [lastTurn()].find((last) => last && isRunning(last)));
+  const folder = useSelect(requests.workspace);
+  useEffect(() => instructBy(folder), [folder]);
   return (
     <div className="conversation">
       <Turns key={`turns-${chat}`} busy={running !== undefined} />

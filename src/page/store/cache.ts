@@ -51,8 +51,17 @@ const byAge = (a: Chat, b: Chat): number => (a.updated_at < b.updated_at ? 1 : a
 export const inOrder = (chats: Iterable<Chat>): Chat[] => [...chats].sort((a, b) => Number(a.status === "idle") - Number(b.status === "idle") || byAge(a, b));
 
 // --- the server itself
-const instructed = { may: true, reads: false, again: false };
+const instructed = { may: true, reads: false, again: false, folder: undefined as string | undefined };
+const ofFolder = (): string => (instructed.folder === undefined || instructed.folder === cache.tools?.workspace ? "" : `?workspace=${encodeURIComponent(instructed.folder)}`);
 
+// The instructions of another folder are shown from now on.
+export function instructBy(folder: string | undefined): void {
+  const before = ofFolder();
+  instructed.folder = folder;
+  if (ofFolder() === before) return;
+  cache.set({ instructions: [] });
+  void readInstructions();
+}
 // Some users may not see them.
 export async function readInstructions(): Promise<void> {
   if (!instructed.may) return;
@@ -61,16 +70,18 @@ export async function readInstructions(): Promise<void> {
   do {
     instructed.again = false;
     try {
-      cache.set({ instructions: (await get<Instructions>("/instructions")).files });
+      const folder = ofFolder();
+      const { files } = await get<Instructions>(`/instructions${folder}`);
+      if (folder === ofFolder()) cache.set({ instructions: files });
     } catch (error) {
-      instructed.may = !(error instanceof ApiError && error.status === 403);
+      instructed.may = !(error instanceof ApiError && error.code === "operator_only");
     }
   } while (instructed.again && instructed.may);
   instructed.reads = false;
 }
 // As it was shown. False: it has changed since, or could not be allowed.
 export async function trust(path: string, digest: string): Promise<boolean> {
-  const done = await attempt(async () => cache.set({ instructions: (await call<Instructions>("POST", "/instructions/trust", { path, digest })).files }));
+  const done = await attempt(async () => cache.set({ instructions: (await call<Instructions>("POST", `/instructions/trust${ofFolder()}`, { path, digest })).files }));
   if (!done) await readInstructions();
   return done;
 }
