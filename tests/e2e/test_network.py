@@ -1,17 +1,13 @@
 """The network of commands: hosts by rules, and the ways around the rules."""
-import functools
 import http.server
 import json
 import random
-import shutil
 import socket
 import socketserver
 import ssl
 import subprocess
-import tarfile
 import threading
 import time
-import zipfile
 
 import pytest
 from support.provider import call, text, tools
@@ -313,82 +309,6 @@ def test_no_way_around_the_rules(make_agent, make_home, provider, make_server, c
     with pytest.raises(BlockingIOError):
         udp.recv(1)
     assert not passed, json.dumps(passed, indent=1)
-
-
-def test_git_npm_and_pip_work_through_the_rules(make_agent, tmp_path):
-    """Servers as developers have them, at an address of this machine."""
-    root = tmp_path / "served"
-    (root / "simple" / "thing").mkdir(parents=True)
-    (root / "npm-thing").mkdir()
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def do_GET(self):
-            if self.path == "/npm-thing":
-                body = json.dumps({"name": "npm-thing", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": {
-                    "name": "npm-thing", "version": "1.0.0", "dist": {"tarball": f"http://127.0.0.2:{port}/npm-thing/t.tgz"}}}}).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-            elif self.path.startswith("/git/"):
-                self.git()
-            else:
-                super().do_GET()
-
-        def do_POST(self):
-            self.git()
-
-        def git(self):
-            path, _, query = self.path.removeprefix("/git").partition("?")
-            if self.headers.get("Transfer-Encoding") == "chunked":
-                body = b""
-                while size := int(self.rfile.readline(), 16):
-                    body += self.rfile.read(size)
-                    self.rfile.readline()
-            else:
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            environment = {"GIT_PROJECT_ROOT": str(root), "GIT_HTTP_EXPORT_ALL": "1", "PATH_INFO": path, "QUERY_STRING": query, "REQUEST_METHOD": self.command,
-                           "CONTENT_TYPE": self.headers.get("Content-Type", ""), "CONTENT_LENGTH": str(len(body)), "REMOTE_USER": "me", "PATH": "/usr/bin:/bin",
-                           "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""), "GIT_PROTOCOL": self.headers.get("Git-Protocol", "")}
-            out = subprocess.run(["git", "http-backend"], input=body, env=environment, capture_output=True, check=True).stdout
-            head, _, content = out.partition(b"\r\n\r\n")
-            fields = dict(line.split(": ", 1) for line in head.decode().splitlines())
-            self.send_response(int(fields.pop("Status", "200").split()[0]))
-            for name, value in fields.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_):
-            pass
-
-    web = http.server.ThreadingHTTPServer(("127.0.0.2", 0), functools.partial(Handler, directory=str(root)))
-    port = web.server_address[1]
-    threading.Thread(target=web.serve_forever, daemon=True).start()
-    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", root / "repo.git"], check=True)
-    (tmp_path / "package").mkdir()
-    (tmp_path / "package" / "package.json").write_text('{"name":"npm-thing","version":"1.0.0","main":"index.js"}')
-    (tmp_path / "package" / "index.js").write_text("module.exports = 'from npm';")
-    with tarfile.open(root / "npm-thing" / "t.tgz", "w:gz") as archive:
-        archive.add(tmp_path / "package", "package")
-    with zipfile.ZipFile(root / "simple" / "thing" / "thing-1.0-py3-none-any.whl", "w") as wheel:
-        wheel.writestr("thing.py", "word = 'from pip'")
-        wheel.writestr("thing-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: thing\nVersion: 1.0\n")
-        wheel.writestr("thing-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr("thing-1.0.dist-info/RECORD", "")
-    agent = make_agent({"allow": [f"127.0.0.2:{port}"]})
-    base = f"http://127.0.0.2:{port}"
-    big = 3_000_000  # more than git sends in one piece
-    output = agent.shell(f"git clone -q {base}/git/repo.git r && cd r && git checkout -q -b main; head -c {big} /dev/urandom > f && git add f && "
-                         f"git -c user.name=a -c user.email=b commit -qm one && git push -q origin main && git clone -q {base}/git/repo.git ../again && wc -c < ../again/f")
-    assert str(big) in output, output
-    if shutil.which("npm", path="/usr/bin:/usr/local/bin"):
-        output = agent.shell(f"mkdir n && cd n && npm install --registry {base}/ --no-audit --no-fund npm-thing && node -e 'console.log(require(\"npm-thing\"))'")
-        assert "from npm" in output, output
-    if subprocess.run(["/usr/bin/python3", "-m", "pip", "--version"], capture_output=True).returncode == 0:
-        output = agent.shell(f"/usr/bin/python3 -m pip install -q --no-input --trusted-host 127.0.0.2 --index-url {base}/simple/ --target p thing && PYTHONPATH=p /usr/bin/python3 -c 'import thing; print(thing.word)'")
-        assert "from pip" in output, output
 
 
 def test_a_cancelled_command_leaves_no_connection(make_agent, provider):
