@@ -360,10 +360,19 @@ Result<std::optional<ConversationPlan>> Conversations::FindNoted(const ForeignCo
   const auto end = Noted(digests.back());
   if (!end || end->is_ambiguous || engine_.RunningIn(end->at.chat_id)) return std::nullopt;
   const auto entry = engine_.GetListEntry(end->at.chat_id);
-  if (!entry || entry->is_running() || entry->summary.head != end->at.interaction_id) return std::nullopt;
+  if (!entry || IsElsewhere(*entry, conversation) || entry->is_running() ||
+      entry->summary.head != end->at.interaction_id)
+    return std::nullopt;
   if (!conversation.chat && digests.size() < kSureTurns && TRY(HasTwin(end->at.chat_id, entry->summary.title)))
     return std::nullopt;
   return ConversationPlan{.chat = end->at.chat_id, .message = conversation.message, .after = end->at.interaction_id};
+}
+
+bool Conversations::IsElsewhere(const ChatListEntry& entry, const ForeignConversation& conversation) const {
+  if (conversation.chat || conversation.workspace.empty()) return false;
+  if (!entry.summary.workspace.empty()) return entry.summary.workspace != conversation.workspace;
+  const auto home = engine_.WorkspaceOf(std::nullopt);
+  return !home || (*home)->path != conversation.workspace;
 }
 
 Result<bool> Conversations::HasTwin(const ChatId& chat, const std::string& title) {
@@ -421,19 +430,16 @@ Result<ConversationPlan> Conversations::FindUnnamed(const ForeignConversation& c
     best = *std::move(found);
   };
   for (auto digest = digests.rbegin(); digest != digests.rend() && !best; ++digest) {
-    if (const auto end = Noted(*digest)) consider(end->at.chat_id);
+    const auto end = Noted(*digest);
+    if (!end) continue;
+    const auto entry = engine_.GetListEntry(end->at.chat_id);
+    if (entry && !IsElsewhere(*entry, conversation)) consider(end->at.chat_id);
   }
   const bool is_sure = best && best->turns >= kSureTurns;
   if (!is_sure) {
     auto chats = TRY(engine_.ListChats());
     const std::string title = TitleFromMessage(conversation.before.front().user);
-    if (!conversation.workspace.empty()) {
-      const std::string home = TRY(engine_.WorkspaceOf(std::nullopt))->path;
-      std::erase_if(chats, [&](const ChatListEntry& entry) {
-        const std::string& where = entry.summary.workspace;
-        return (where.empty() ? home : where) != conversation.workspace;
-      });
-    }
+    std::erase_if(chats, [&](const ChatListEntry& entry) { return IsElsewhere(entry, conversation); });
     const auto read = [&](bool has_title) {
       std::size_t count = 0;
       for (const ChatListEntry& entry : chats) {

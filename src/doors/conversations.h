@@ -116,6 +116,8 @@ class Conversations {
   std::optional<End> Noted(const std::string& digest);
   // True if another chat has this title.
   Result<bool> HasTwin(const ChatId& chat, const std::string& title);
+  // Whether a chat works in another folder than a conversation that names no chat.
+  bool IsElsewhere(const ChatListEntry& entry, const ForeignConversation& conversation) const;
   Result<std::optional<ConversationPlan>> FindNoted(const ForeignConversation& conversation,
                                                     const std::vector<std::string>& digests);
   Result<Found> FindIn(const ChatId& chat, const ForeignConversation& conversation);

@@ -164,3 +164,19 @@ def test_a_repeated_request_of_another_folder_is_another(world):
     assert chat_completion(world, said_by(two)).expect(200).json["choices"][0]["message"]["content"] == "two"
     gate.release()
     assert first.getresponse().status == 200
+
+
+def test_a_chat_that_has_moved_is_continued_where_it_is(world):
+    one, two = world.folder("one"), world.folder("two")
+    world.provider.plan(text("first"))
+    chat_completion(world, said_by(one)).expect(200)
+    (moved,) = world.client.get("/chats").json["chats"]
+    world.client.request("PATCH", f"/chats/{moved['id']}", {"workspace": str(two)}).expect(200)
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "first"}, {"role": "user", "content": "more"}]
+    for folder in (one, two):
+        world.provider.plan(tools(WRITE), text("done"))
+        chat_completion(world, said_by(folder), messages).expect(200)
+    assert (one / "made").exists() and (two / "made").exists()
+    chats = {each["id"]: each["workspace"] for each in world.client.get("/chats").json["chats"]}
+    assert sorted(chats.values()) == [str(one), str(two)] and chats[moved["id"]] == str(two)
+    assert len(world.client.history(moved["id"])["interactions"]) == 2
