@@ -279,10 +279,8 @@ class ConfigReader {
     const auto& [is_on, max_uses, allowed, blocked] = draft_.provider.web_search;
     if (!is_on) return {};
     const std::string& type = draft_.provider.type;
-    if (type == "openai") {
-      return Reject(place,
-                    "is not for the type openai, whose servers have no common form of it: use the type "
-                    "openai_responses or anthropic, or an MCP server that searches");
+    if (type == "openai" && (max_uses != 0 || !allowed.empty() || !blocked.empty())) {
+      return Reject(place, "must be true for the type openai, whose servers have no common form of limits");
     }
     if (type == "openai_responses" && !blocked.empty()) {
       return Reject(Join(place, "blocked_domains"), "is not for the type openai_responses, which has allowed_domains");

@@ -22,7 +22,7 @@ def config_of(provider, **search):
         openai_like["web_search"] = {k: v for k, v in search["web_search"].items() if k != "blocked_domains"}
     return {"config": {"model": "claude/scripted", "max_retries": 1, "providers": {
         "claude": claude_like, "second": claude_like, "open": openai_like,
-        "chat": {"type": "openai", "base_url": provider.url, "api_key": API_KEY}}}}
+        "chat": {"type": "openai", "base_url": provider.url, "api_key": API_KEY, "web_search": bool(search.get("web_search"))}}}}
 
 
 @pytest.fixture
@@ -248,17 +248,18 @@ def test_tools_settings_hold_for_it(make_server, provider, tools):
 
 
 @pytest.mark.lenient("the provider refuses the tool")
-@pytest.mark.parametrize("model", ["claude/scripted", "open/scripted"])
-def test_a_model_that_has_none(searching, provider, model):
+@pytest.mark.parametrize("model, done, words", [
+    ("claude/scripted", claude.message(claude.say("ok")), "'scripted' does not support web search."),
+    ("open/scripted", responses.message(responses.say("ok")), "Hosted tool 'web_search' is not supported with scripted."),
+    ("chat/scripted", text("ok"), "Unrecognized request argument supplied: web_search_options")])
+def test_a_model_that_has_none(searching, provider, model, done, words):
     server = searching()
-    done = claude.message(claude.say("ok")) if model.startswith("claude") else responses.message(responses.say("ok"))
-    words = "'scripted' does not support web search." if model.startswith("claude") else "Hosted tool 'web_search' is not supported with scripted."
     refusal = claude.failure(400, "invalid_request_error", words)
     provider.plan(refusal, done, done)
     stream = server.client.turn("c", "go", model=model)
     assert stream.one("answer")["content"] == "ok" and not stream.all("retry")
     server.client.turn("c", "go", model=model)
-    assert [bool(tool_of(request)) for request in provider.requests] == [True, False, False]
+    assert [bool(tool_of(request)) or "web_search_options" in request.body for request in provider.requests] == [True, False, False]
     assert server.log().count("refuses its web search") == 1 and words in server.log()
 
 
@@ -346,15 +347,19 @@ def test_items_that_the_provider_does_not_take_back(searching, provider, words):
 
 # --- chat completions --------------------------------------------------------------------------------------------------
 
-def test_citations_of_chat_completions(make_server, provider):
-    server = make_server(**config_of(provider))
+@pytest.mark.parametrize("searches", [True, False])
+def test_citations_of_chat_completions(make_server, provider, searches):
+    server = make_server(**config_of(provider, **({"web_search": True} if searches else {})))
     note = {"type": "url_citation", "url_citation": {"url": "https://wiki.example/cats", "title": "Cats", "start_index": 0, "end_index": 4}}
     bad = {"type": "url_citation", "url_citation": {"url": "javascript:x", "title": "x"}}
-    provider.plan(Reply([delta({"content": "Cats."}), delta({"annotations": [note, bad]}), *ending()]), text("ok"))
+    provider.plan(Reply([delta({"content": "Cats."}), delta({"annotations": [note, bad]}), *ending()]), text("ok"), text("ok"))
     answer = server.client.turn("c", "go", model="chat/scripted").one("answer")
     assert answer["citations"] == [{"url": "https://wiki.example/cats", "title": "Cats", "start": 0, "end": 4}]
     server.client.turn("c", "on", model="chat/scripted")
     assert provider.requests[-1].conversation[1] == {"role": "assistant", "content": "Cats."}
+    assert [request.body.get("web_search_options") for request in provider.requests] == [{} if searches else None] * 2
+    server.client.turn("d", "go", model="chat/scripted", approval_mode="deny_all")
+    assert "web_search_options" not in provider.requests[-1].body
 
 
 def test_doors_show_citations(searching, provider):
@@ -374,8 +379,8 @@ def test_doors_show_citations(searching, provider):
 # --- settings ----------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("kind, search, words", [
-    ("openai", True, "web_search\" is not for the type openai,"),
-    ("openai", {"max_uses": 1}, "web_search\" is not for the type openai,"),
+    ("openai", {"max_uses": 1}, "web_search\" must be true for the type openai,"),
+    ("openai", {"allowed_domains": ["a.example"]}, "web_search\" must be true for the type openai,"),
     ("openai_responses", {"blocked_domains": ["a.example"]}, "blocked_domains\" is not for the type openai_responses"),
     ("anthropic", {"allowed_domains": ["a.example"], "blocked_domains": ["b.example"]}, "must have either allowed_domains or blocked_domains"),
     ("anthropic", {"allowed_domains": ["https://a.example"]}, "must be a domain such as example.org"),

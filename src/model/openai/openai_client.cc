@@ -152,15 +152,17 @@ void OpenAiClient::Generate(const ModelRequest& asked, ModelStream& stream, std:
   HttpRequest http = StreamRequest("/chat/completions", request);
   Names sent;
   const ModelFacts facts = FactsOf(request.model);
+  const bool searches = tools()->OffersSearch(options().web_search, asked);
   http.body = BuildChatCompletionRequest(request, options().provider, refused, &sent, facts.effort,
-                                         CacheMembersFor(facts.cache, options().base_url, request.model));
+                                         CacheMembersFor(facts.cache, options().base_url, request.model), searches);
   const ProviderResponse::Source source{options().api_key, options().provider, request.max_response_bytes,
                                         request.used_call_ids};
   auto reader = std::make_shared<ResponseReader>(std::make_unique<OpenAiResponse>(stream, source), options().api_key,
                                                  options().idle_timeout);
-  auto learns = [refusals = refusals_, tools = tools(), told, model = request.model,
-                 sent = std::move(sent)](const Error& error) {
-    return refusals->Learn(model, sent, error) || tools->Learn(model, *told, error);
+  auto learns = [refusals = refusals_, tools = tools(), told, model = request.model, sent = std::move(sent),
+                 searches](const Error& error) {
+    return refusals->Learn(model, sent, error) || (searches && tools->LearnSearch(model, error)) ||
+           tools->Learn(model, *told, error);
   };
   SendModelRequest(transport(), std::move(http), std::move(reader), std::move(stop), std::move(learns),
                    std::move(done));

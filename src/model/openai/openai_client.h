@@ -27,7 +27,7 @@ struct OpenAiOptions {
   std::vector<std::string> models = {};                       // for KnownModels
   std::map<std::string, ModelFacts, std::less<>> facts = {};  // of its models, from the configuration
   EndpointAdditions additions = {};
-  WebSearchOptions web_search = {};  // of the Responses API alone
+  WebSearchOptions web_search = {};
 };
 
 // Common parts of OpenAI's interfaces: address, credentials, models and tools.

@@ -363,7 +363,7 @@ std::size_t EstimateOpenAiSize(const ModelRequest& request) {
 }  // namespace
 
 std::string BuildChatCompletionRequest(const ModelRequest& request, std::string_view provider, const Names& refused,
-                                       Names* sent, Effort effort, const CacheMembers& cache) {
+                                       Names* sent, Effort effort, const CacheMembers& cache, bool searches) {
   const Recipient recipient{provider, refused, sent, request.files};
   std::string out;
   out.reserve(EstimateOpenAiSize(request));
@@ -392,6 +392,7 @@ std::string BuildChatCompletionRequest(const ModelRequest& request, std::string_
   if (request.wishes != nullptr) AppendWishes(out, *request.wishes, refused, sent);
   if (effort != Effort::kDefault) out += R"(,"reasoning_effort":")" + std::string(ToString(effort)) + '"';
   AppendCacheMembers(out, request, cache, refused, sent);
+  if (searches) out += R"(,"web_search_options":{})";
   out += R"(,"stream":true,"stream_options":{"include_usage":true}})";
   return out;
 }

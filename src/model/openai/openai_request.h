@@ -42,11 +42,13 @@ inline constexpr std::string_view kThinkingContent = "thinking in content";  // 
 
 // The body of a streamed POST /chat/completions. Built in one buffer of about the final size, because a conversation
 // may be many megabytes long. Invalid UTF-8 is mended. `provider` gets back its own members of answers in their places
-// (see request_parts.h), except those named in `refused`; the names of the others are added to `sent`.
+// (see request_parts.h), except those named in `refused`; the names of the others are added to `sent`. `searches`
+// offers the provider's web search (https://platform.openai.com/docs/guides/tools-web-search).
 std::string BuildChatCompletionRequest(const ModelRequest& request, std::string_view provider = {},
                                        const std::set<std::string, std::less<>>& refused = {},
                                        std::set<std::string, std::less<>>* sent = nullptr,
-                                       Effort effort = Effort::kDefault, const CacheMembers& cache = {});
+                                       Effort effort = Effort::kDefault, const CacheMembers& cache = {},
+                                       bool searches = false);
 
 // Members of a request that a provider or a model may reject; a rejected one is left out from then on.
 inline constexpr std::string_view kEncryptedReasoning = "reasoning.encrypted_content";
