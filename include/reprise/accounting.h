@@ -13,6 +13,7 @@ namespace reprise {
 struct ModelPrice {
   double input = 0, output = 0;
   std::optional<double> cache_read{}, cache_write{};  // of input tokens; nullopt: as other input
+  std::optional<double> searches{};                   // of a thousand web searches; nullopt: none
   bool operator==(const ModelPrice&) const = default;
 };
 using PriceTable = std::map<std::string, ModelPrice>;  // by the model's full name

@@ -298,7 +298,8 @@ class ConfigReader {
       // The prices stay.
     } else if (has("input") && has("output")) {
       options_.prices[name_] = draft_.price;
-    } else if (has("input") || has("output") || has("cache_read") || has("cache_write")) {
+    } else if (has("input") || has("output") || has("cache_read") || has("cache_write") ||
+               members.contains("search_price_per_thousand")) {
       return Reject(place, "must have input_price_per_mtok and output_price_per_mtok, or no price");
     }
     if (!IsLeftOut(Layer::kChat)) options_.models[name_] = draft_.facts;

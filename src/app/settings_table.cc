@@ -446,6 +446,7 @@ constexpr Setting kSettings[] = {
     {"models.NAME.output_price_per_mtok", EACH(price.output), {.range = kAmount, .layer = kServer}},
     {"models.NAME.cache_read_price_per_mtok", EACH(price.cache_read), {.range = kAmount, .layer = kServer}},
     {"models.NAME.cache_write_price_per_mtok", EACH(price.cache_write), {.range = kAmount, .layer = kServer}},
+    {"models.NAME.search_price_per_thousand", EACH(price.searches), {.range = kAmount, .layer = kServer}},
 
     {"providers.NAME.type",
      EACH(provider.type),

@@ -41,11 +41,12 @@ def test_a_chat_tells_what_it_has_used_on_its_branch_and_in_all(make_server, pro
 
 
 def test_models_have_their_prices(make_server, provider):
-    cached = {"input_price_per_mtok": 3, "output_price_per_mtok": 15, "cache_read_price_per_mtok": 0.3, "cache_write_price_per_mtok": 3.75}
+    cached = {"input_price_per_mtok": 3, "output_price_per_mtok": 15, "cache_read_price_per_mtok": 0.3, "cache_write_price_per_mtok": 3.75,
+              "search_price_per_thousand": 10}
     server = make_server(provider, config={"models": {**PRICES["models"], "test/cached": cached, "test/free": {"context_window": 9}}})
     listed = {m["name"]: m.get("prices") for m in server.client.get("/models").expect(200, "models").json["models"]}
     assert listed == {"offline": None, "test/scripted": {"input": 1000, "output": 2000}, "test/free": None,
-                      "test/cached": {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75}}
+                      "test/cached": {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75, "searches": 10}}
 
 
 def test_without_a_price_there_is_no_cost_and_running_turns_count(make_server, provider):

@@ -39,6 +39,8 @@ TEST_CASE("CostOf: what the cache knew has a price of its own", "[engine]") {
       .input_tokens = 1'000'000, .output_tokens = 500'000, .cache_read_tokens = 400'000, .cache_write_tokens = 100'000};
   CHECK(CostOf(usage, {.input = 2, .output = 8}) == Approx(6));
   CHECK(CostOf(usage, {.input = 2, .output = 8, .cache_read = 0.5, .cache_write = 3}) == Approx(1 + 0.2 + 0.3 + 4));
+  CHECK(CostOf({.web_searches = 3}, {.input = 2, .output = 8, .searches = 10}) == Approx(0.03));
+  CHECK(CostOf({.web_searches = 3}, {.input = 2, .output = 8}) == 0);
 }
 
 TEST_CASE("UsageLimits: without a budget nothing is asked and nothing is read", "[engine]") {

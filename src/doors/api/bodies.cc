@@ -56,6 +56,7 @@ Json ToJson(const ModelPrice& price) {
   Json json = {{"input", price.input}, {"output", price.output}};
   if (price.cache_read) json["cache_read"] = *price.cache_read;
   if (price.cache_write) json["cache_write"] = *price.cache_write;
+  if (price.searches) json["searches"] = *price.searches;
   return json;
 }
 
