@@ -1,11 +1,7 @@
 #include "agent/agent.h"
 
-#include <chrono>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/json.h"
 #include "base/utf8.h"

@@ -18,7 +18,6 @@
 #include "reprise/approval.h"
 #include "reprise/audit_log.h"
 #include "reprise/event.h"
-#include "reprise/interaction.h"
 #include "reprise/message.h"
 #include "reprise/model_client.h"
 #include "reprise/project_instructions.h"

@@ -5,7 +5,6 @@
 #include <new>
 #include <utility>
 
-#include "agent/agent.h"
 #include "agent/deferred_tools.h"
 #include "agent/prompt.h"
 #include "agent/sub_agent.h"

@@ -5,7 +5,6 @@
 #include <exception>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "agent/ended_jobs.h"
 #include "agent/history.h"
@@ -17,7 +16,6 @@
 #include "approval/loop_guard.h"
 #include "base/json.h"
 #include "base/logging.h"
-#include "base/mutex.h"
 #include "base/utf8.h"
 #include "domain/codec.h"
 #include "domain/kept_output.h"

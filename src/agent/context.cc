@@ -4,10 +4,8 @@
 #include <chrono>
 #include <functional>
 #include <limits>
-#include <optional>
 #include <utility>
 
-#include "agent/agent.h"
 #include "base/utf8.h"
 
 namespace reprise {

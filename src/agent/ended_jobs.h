@@ -5,7 +5,6 @@
 
 #include "reprise/event.h"
 #include "reprise/jobs.h"
-#include "reprise/message.h"
 
 namespace reprise {
 

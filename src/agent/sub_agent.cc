@@ -10,7 +10,6 @@
 #include <variant>
 #include <vector>
 
-#include "agent/agent.h"
 #include "agent/agent_loop.h"
 #include "agent/deferred_tools.h"
 #include "agent/tool_subset.h"

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "store/object_store.h"
-
 namespace reprise {
 
 Result<std::unique_ptr<ChatBucket>> ChatBucket::Open(const Options& options, std::stop_token stop) {

@@ -8,10 +8,8 @@
 #include <optional>
 #include <set>
 #include <stop_token>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "app/folders.h"
 #include "app/keys.h"
@@ -34,7 +32,6 @@
 #include "store/memory_interaction_store.h"
 #include "store/unsaved.h"
 #include "tools/network/host_rules.h"
-#include "tools/tool_catalog.h"
 
 namespace reprise {
 namespace {

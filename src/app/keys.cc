@@ -24,7 +24,6 @@
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "crypto/jwe.h"
-#include "crypto/key_set.h"
 #include "crypto/secret_key.h"
 #include "remote/postgres/database.h"
 #include "remote/postgres/database_files.h"

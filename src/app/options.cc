@@ -4,10 +4,8 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "app/settings.h"
 #include "app/trust.h"

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "agent/prompt.h"
 #include "app/front_matter.h"

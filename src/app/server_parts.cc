@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <utility>
 
 #include "app/embedded.h"
 #include "app/factories.h"
-#include "app/folders.h"
 #include "app/keys.h"
 #include "app/turn_settings.h"
 #include "base/atomic_write.h"
@@ -22,7 +19,6 @@
 #include "base/try.h"
 #include "remote/postgres/postgres_api_tokens.h"
 #include "store/data_folder.h"
-#include "store/file_names.h"
 #include "tools/documents/sandboxed_reader.h"
 
 namespace reprise {

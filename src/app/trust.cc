@@ -7,13 +7,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 #include "app/options.h"
 #include "app/program_files.h"

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
-#include <set>
 #include <system_error>
 #include <utility>
 

@@ -3,12 +3,10 @@
 #include <string.h>
 
 #include <algorithm>
-#include <array>
 #include <bitset>
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 

@@ -1,7 +1,6 @@
 #include "base/utf8.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 
 namespace reprise {

@@ -3,7 +3,6 @@
 
 #include "app/keys.h"
 #include "base/json.h"
-#include "base/posix_file_system.h"
 #include "base/terminal_text.h"
 #include "cli/commands.h"
 #include "client/archive/chat_reader.h"

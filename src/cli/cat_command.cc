@@ -1,6 +1,5 @@
 #include <nlohmann/json.hpp>
 
-#include "base/path.h"
 #include "cli/commands.h"
 #include "client/archive/chat_reader.h"
 #include "domain/codec.h"

@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <initializer_list>
-#include <memory>
 
 #include "app/embedded.h"
 #include "app/settings.h"

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "app/checks.h"
-#include "app/factories.h"
 #include "app/local_models.h"
 #include "app/settings.h"
 #include "app/trust.h"

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "app/chat_bucket.h"
 #include "app/folders.h"

@@ -6,7 +6,6 @@
 #include "app/checks.h"
 #include "app/mcp_setup.h"
 #include "app/options.h"
-#include "app/program_files.h"
 #include "app/trust.h"
 #include "base/atomic_write.h"
 #include "base/json.h"

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 
 #include "app/factories.h"
 #include "app/local_models.h"

@@ -3,7 +3,6 @@
 #include <string>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "app/factories.h"
 #include "app/folders.h"

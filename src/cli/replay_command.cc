@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/logging.h"
-#include "base/path.h"
 #include "base/terminal_text.h"
 #include "cli/commands.h"
 #include "client/archive/chat_reader.h"

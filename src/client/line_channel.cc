@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <nlohmann/json.hpp>
 
 namespace reprise {

@@ -5,13 +5,11 @@
 #include <array>
 #include <cerrno>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <utility>
 
 #include "base/terminal_text.h"
 #include "client/answers.h"
 #include "client/run_stream.h"
-#include "terminal/console.h"
 #include "terminal/question_text.h"
 #include "terminal/run_text.h"
 

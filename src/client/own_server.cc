@@ -18,7 +18,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "app/settings.h"
@@ -26,7 +25,6 @@
 #include "base/json.h"
 #include "base/posix_file_system.h"
 #include "base/try.h"
-#include "client/server_access.h"
 #include "client/server_client.h"
 #include "process/supervised_process.h"
 #include "store/data_folder.h"

@@ -2,15 +2,14 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "base/terminal_text.h"
 #include "base/text.h"
 #include "client/answers.h"
 #include "domain/transcript/event_visitor.h"
 #include "domain/transcript/transcript.h"
-#include "terminal/console.h"
 #include "terminal/question_text.h"
 #include "terminal/run_text.h"
 

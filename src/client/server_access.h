@@ -4,10 +4,8 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "app/options.h"
 #include "base/json.h"
 #include "base/system.h"
 #include "client/archive/chat_names.h"

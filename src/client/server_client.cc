@@ -5,10 +5,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
-#include <nlohmann/json.hpp>
-#include <optional>
-#include <utility>
 
 #include "base/text.h"
 #include "base/try.h"

@@ -1,6 +1,5 @@
 #include "client/server_link.h"
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "app/settings.h"

@@ -1,7 +1,6 @@
 #include "domain/codec.h"
 
 #include <nlohmann/json.hpp>
-#include <optional>
 
 namespace reprise {
 

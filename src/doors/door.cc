@@ -1,6 +1,7 @@
 #include "doors/door.h"
 
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <utility>
 
 #include "base/json.h"

@@ -11,7 +11,6 @@
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/terminal_text.h"
-#include "base/try.h"
 #include "domain/codec.h"
 #include "engine/chat_settings.h"
 #include "engine/history.h"

@@ -10,6 +10,7 @@
 #include "base/system.h"
 #include "base/try.h"
 #include "base/utf8.h"
+#include "reprise/event_log.h"
 
 namespace reprise {
 namespace {

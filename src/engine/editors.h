@@ -6,7 +6,6 @@
 
 #include "reprise/editor_files.h"
 #include "reprise/engine.h"
-#include "reprise/event_log.h"
 #include "reprise/ids.h"
 #include "reprise/tool.h"
 

@@ -1,6 +1,10 @@
 #include "engine/jobs.h"
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "base/logging.h"

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <map>
 #include <set>
-#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>

@@ -13,10 +13,10 @@
 #include <variant>
 #include <vector>
 
+#include "agent/agent_loop.h"
 #include "agent/history.h"
 #include "base/mutex.h"
 #include "base/try.h"
-#include "domain/codec.h"
 #include "engine/recording.h"
 
 namespace reprise {

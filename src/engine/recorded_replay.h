@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/agent_loop.h"
+#include "base/async.h"
 #include "reprise/interaction.h"
 #include "reprise/replay.h"
 #include "reprise/result.h"

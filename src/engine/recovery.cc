@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/history.h"
 #include "approval/decision.h"
 
 namespace reprise {

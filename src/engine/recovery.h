@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "agent/agent.h"
-#include "agent/history.h"
 #include "engine/run_journal.h"
 #include "reprise/interaction.h"
 #include "reprise/message.h"

@@ -13,7 +13,6 @@
 #include "approval/decision.h"
 #include "base/json.h"
 #include "base/logging.h"
-#include "base/text.h"
 #include "base/try.h"
 
 namespace reprise {

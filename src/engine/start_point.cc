@@ -4,6 +4,7 @@
 
 #include "base/try.h"
 #include "engine/recovery.h"
+#include "engine/run_journal.h"
 
 namespace reprise {
 

@@ -6,7 +6,6 @@
 #include "agent/agent.h"
 #include "engine/attachments.h"
 #include "engine/interactions.h"
-#include "engine/run_journal.h"
 #include "reprise/engine.h"
 
 namespace reprise {

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <new>
 #include <system_error>
-#include <utility>
 #include <variant>
 
 #include "agent/ended_jobs.h"

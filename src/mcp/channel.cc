@@ -9,10 +9,7 @@
 #include <chrono>
 #include <csignal>
 #include <initializer_list>
-#include <optional>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "base/logging.h"
 #include "base/mutex.h"

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "approval/decision.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "crypto/digest.h"

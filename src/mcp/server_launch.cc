@@ -17,7 +17,6 @@
 #include "base/posix_file_system.h"
 #include "base/try.h"
 #include "crypto/digest.h"
-#include "mcp/channel.h"
 #include "mcp/http_channel.h"
 
 namespace reprise {

@@ -1,6 +1,5 @@
 #include "model/event_json.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 

@@ -7,7 +7,6 @@
 #include "base/try.h"
 #include "base/utf8.h"
 #include "model/anthropic/anthropic_client.h"
-#include "model/model_listing.h"
 #include "model/offline/offline_client.h"
 #include "model/openai/openai_client.h"
 

@@ -2,18 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "base/json.h"

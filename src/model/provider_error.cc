@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "base/text.h"
 #include "base/utf8.h"

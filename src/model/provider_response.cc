@@ -1,7 +1,6 @@
 #include "model/provider_response.h"
 
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "base/json.h"
 #include "base/logging.h"
@@ -9,7 +8,6 @@
 #include "base/transport.h"
 #include "base/utf8.h"
 #include "model/event_json.h"
-#include "model/provider_error.h"
 
 namespace reprise {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
-#include "base/json.h"
 #include "base/text.h"
 
 namespace reprise {

@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <unordered_set>
-#include <utility>
 
-#include "base/json.h"
 #include "base/system.h"
 #include "model/provider_error.h"
 

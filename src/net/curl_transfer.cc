@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <cstring>
-#include <string>
-#include <utility>
 
 #include "base/logging.h"
 #include "base/public_address.h"

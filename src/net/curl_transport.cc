@@ -12,7 +12,6 @@
 #include <system_error>
 #include <utility>
 
-#include "base/system.h"
 #include "base/text.h"
 #include "base/try.h"
 

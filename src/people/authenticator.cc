@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/logging.h"
-#include "crypto/digest.h"
 
 namespace reprise {
 namespace {

@@ -3,22 +3,18 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <re2/re2.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <optional>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "base/terminal_text.h"
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "domain/codec.h"
-#include "tools/files/workspace.h"
 
 namespace reprise {
 namespace {

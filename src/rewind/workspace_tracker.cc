@@ -17,7 +17,6 @@
 #include "crypto/digest.h"
 #include "domain/codec.h"
 #include "tools/files/known_paths.h"
-#include "tools/files/workspace.h"
 
 namespace reprise {
 namespace {

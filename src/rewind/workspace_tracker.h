@@ -17,7 +17,6 @@
 
 #include "base/mutex.h"
 #include "base/system.h"
-#include "reprise/result.h"
 #include "reprise/workspace_change.h"
 #include "rewind/content_cache.h"
 #include "tools/files/ignore_rules.h"

@@ -1,7 +1,6 @@
 #include "store/file_interaction_store.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/atomic_write.h"

@@ -7,7 +7,6 @@
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "crypto/jwe.h"
-#include "store/file_names.h"
 
 namespace reprise {
 

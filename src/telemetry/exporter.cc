@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <new>
-#include <optional>
-#include <utility>
 
 #include "base/logging.h"
 #include "base/system.h"

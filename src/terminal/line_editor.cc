@@ -10,13 +10,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <clocale>
-#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <cwchar>
 #include <initializer_list>
-#include <string>
 #include <string_view>
 #include <utility>
 

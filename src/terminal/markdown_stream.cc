@@ -1,6 +1,5 @@
 #include "terminal/markdown_stream.h"
 
-#include <algorithm>
 #include <charconv>
 #include <iterator>
 #include <utility>

@@ -19,8 +19,6 @@
 #include <utility>
 
 #include "base/logging.h"
-#include "base/mutex.h"
-#include "base/system.h"
 #include "base/terminal_text.h"
 #include "terminal/console.h"
 

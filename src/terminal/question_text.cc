@@ -2,13 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
-#include <optional>
-#include <string_view>
 #include <utility>
-#include <vector>
 
-#include "base/json.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/text_edits.h"

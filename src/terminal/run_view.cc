@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/terminal_text.h"
-#include "base/utf8.h"
 #include "domain/codec.h"
 #include "domain/transcript/event_visitor.h"
 #include "domain/transcript/transcript.h"

@@ -11,9 +11,7 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/utf8.h"
 

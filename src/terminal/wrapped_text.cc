@@ -3,14 +3,11 @@
 #include <wchar.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <numeric>
-#include <string_view>
 #include <utility>
 
 #include "base/terminal_text.h"
 #include "base/utf8.h"
-#include "terminal/terminal_style.h"
 
 namespace reprise {
 namespace {

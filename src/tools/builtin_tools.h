@@ -1,15 +1,11 @@
 #pragma once
 
-#include <chrono>
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/text_match.h"
-#include "reprise/resource_limits.h"
 #include "reprise/timestamp.h"
 #include "reprise/tool.h"
 #include "reprise/transport.h"

@@ -8,7 +8,7 @@
 
 #include "base/mutex.h"
 #include "reprise/tool.h"
-#include "tools/builtin_tools.h"
+#include "tools/tool_options.h"
 
 namespace reprise {
 

@@ -1,7 +1,6 @@
 #include "wire/router.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/text.h"
 #include "wire/error_response.h"

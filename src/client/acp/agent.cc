@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include "base/path.h"
 #include "base/terminal_text.h"

@@ -4,10 +4,8 @@
 #include <string_view>
 #include <utility>
 
-#include "base/json.h"
 #include "base/terminal_text.h"
 #include "base/text_edits.h"
-#include "base/utf8.h"
 #include "client/acp/terminal_tool.h"
 #include "domain/transcript/event_visitor.h"
 #include "terminal/question_text.h"

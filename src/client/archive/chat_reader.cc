@@ -3,20 +3,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 #include "app/folders.h"
 #include "app/keys.h"
 #include "base/atomic_write.h"
-#include "base/json.h"
 #include "base/logging.h"
-#include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/text.h"
 #include "base/try.h"

@@ -7,7 +7,6 @@
 
 #include "reprise/event.h"
 #include "reprise/interaction.h"
-#include "reprise/interaction_store.h"
 #include "reprise/message.h"
 #include "reprise/question_store.h"
 

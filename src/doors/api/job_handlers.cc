@@ -6,7 +6,6 @@
 #include "base/public_address.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "doors/api/requests.h"
 #include "doors/api/routes.h"
 #include "doors/api/server.h"
 #include "wire/error_response.h"

@@ -2,7 +2,6 @@
 
 #include <memory>
 
-#include "doors/api/server.h"
 #include "doors/door.h"
 
 namespace reprise {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,7 +10,6 @@
 
 #include "base/json.h"
 #include "domain/transcript/transcript.h"
-#include "doors/mcp_door/message.h"
 #include "doors/mcp_door/sessions.h"
 #include "doors/translator.h"
 #include "reprise/ids.h"

@@ -1,8 +1,6 @@
 #include "doors/mcp_door/message.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <utility>
 
 #include "base/json.h"
 #include "base/utf8.h"

@@ -2,18 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <initializer_list>
 #include <iterator>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "base/json.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "base/utf8.h"
-#include "crypto/digest.h"
 
 namespace reprise::openai {
 namespace {

@@ -1,6 +1,5 @@
 #include "doors/openai/request_notes.h"
 
-#include <memory>
 #include <utility>
 
 #include "base/try.h"

@@ -2,7 +2,6 @@
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "base/json.h"
 #include "base/utf8.h"

@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "crypto/digest.h"
-#include "domain/codec.h"
 #include "doors/audio.h"
 #include "doors/door.h"
 #include "doors/openai/answer_writer.h"

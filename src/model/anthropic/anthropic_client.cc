@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
-#include <memory>
 #include <utility>
 
 #include "base/mutex.h"

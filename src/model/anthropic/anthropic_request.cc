@@ -6,7 +6,6 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <string_view>
 #include <utility>
 #include <vector>
 

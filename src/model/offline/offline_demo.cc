@@ -4,7 +4,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <utility>
 
 #include "base/utf8.h"
 #include "model/offline/offline_answers.h"

@@ -2,14 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
 #include <utility>
 
-#include "base/json.h"
 #include "model/request_parts.h"
 
 namespace reprise {

@@ -1,6 +1,7 @@
 #include "model/openai/openai_audio.h"
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>

@@ -3,7 +3,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <map>
-#include <memory>
 #include <stop_token>
 #include <string>
 #include <string_view>

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
-#include <map>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "base/mutex.h"

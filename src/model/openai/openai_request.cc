@@ -6,7 +6,6 @@
 #include "base/json.h"
 #include "base/public_address.h"
 #include "domain/codec.h"
-#include "model/endpoint.h"
 #include "model/openai/kept_members.h"
 #include "model/openai/openai_response.h"
 #include "model/request_parts.h"

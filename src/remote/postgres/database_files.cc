@@ -5,7 +5,6 @@
 
 #include "base/atomic_write.h"
 #include "base/try.h"
-#include "remote/postgres/tenant_database.h"
 #include "store/chat_files.h"
 #include "store/file_names.h"
 

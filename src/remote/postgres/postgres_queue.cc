@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "remote/postgres/postgres_store.h"
+#include "store/record.h"
 #include "store/store_errors.h"
 #include "store/whole_queues.h"
 

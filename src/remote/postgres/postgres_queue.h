@@ -20,7 +20,6 @@
 #include "reprise/result.h"
 #include "reprise/signals.h"
 #include "store/chat_files.h"
-#include "store/record.h"
 
 namespace reprise {
 

@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <iterator>
 #include <optional>
-#include <string>
 #include <system_error>
 #include <utility>
 

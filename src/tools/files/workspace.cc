@@ -1,6 +1,5 @@
 #include "tools/files/workspace.h"
 
-#include <fcntl.h>
 #include <linux/openat2.h>
 #include <strings.h>
 #include <sys/syscall.h>

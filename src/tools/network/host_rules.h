@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "reprise/result.h"
-#include "tools/tool_options.h"
 
 namespace reprise {
 

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <optional>
+#include <string>
 #include <utility>
 
 #include "process/listeners.h"

@@ -16,7 +16,6 @@
 #include "base/stop_event.h"
 #include "base/system.h"
 #include "reprise/tool.h"
-#include "tools/network/destination.h"
 #include "tools/network/host_rules.h"
 #include "tools/network/tunnel.h"
 

@@ -6,7 +6,6 @@
 
 #include "base/path.h"
 #include "tools/arguments.h"
-#include "tools/builtin_tools.h"
 #include "tools/shell/command_pattern.h"
 #include "tools/text_file.h"
 

@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdint>
 #include <filesystem>
 #include <initializer_list>
 #include <map>
@@ -26,7 +25,6 @@
 #include "base/path.h"
 #include "base/system.h"
 #include "process/listeners.h"
-#include "process/supervised_process.h"
 #include "tools/files/known_paths.h"
 #include "tools/shell/command_runner.h"
 #include "tools/text_file.h"
