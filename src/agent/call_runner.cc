@@ -34,8 +34,7 @@ const ToolCall* AsMade(const Messages& messages, const std::string& id) {
   const auto calling = std::find_if(messages.rbegin(), messages.rend(),
                                     [](const Message& message) { return message.role == Role::kAssistant; });
   if (calling == messages.rend()) return nullptr;
-  const auto call = std::find_if(calling->tool_calls.begin(), calling->tool_calls.end(),
-                                 [&](const ToolCall& each) { return each.id == id; });
+  const auto call = std::ranges::find(calling->tool_calls, id, &ToolCall::id);
   return call == calling->tool_calls.end() ? nullptr : &*call;
 }
 
@@ -82,8 +81,8 @@ std::string TermsOf(const OfferedTool& offered) {
 }  // namespace
 
 CallRunner::CallRunner(Turn& turn) : turn_(turn) {
-  std::copy_if(turn.state.grants.begin(), turn.state.grants.end(), std::back_inserter(hosts_),
-               [](const Grant& each) { return each.tool_name == kNetworkTool; });
+  std::ranges::copy_if(turn.state.grants, std::back_inserter(hosts_),
+                       [](const Grant& each) { return each.tool_name == kNetworkTool; });
 }
 
 Async<Nothing> CallRunner::Run(std::vector<ToolCall> made) {
@@ -220,7 +219,7 @@ CallRunner::Calls CallRunner::ThatRunTogether(Calls calls) const {
 // the effects of those before it.
 CallRunner::Calls CallRunner::ThatAskTogether(Calls calls) const {
   return TakeWhile(calls, [this](Calls before, const PreparedCall& call) {
-    const bool has_equal = std::any_of(before.begin(), before.end(), [&](const PreparedCall& each) {
+    const bool has_equal = std::ranges::any_of(before, [&](const PreparedCall& each) {
       return each.call.name == call.call.name && each.call.arguments == call.call.arguments;
     });
     return call.decision.ask() != nullptr && !has_equal && !is_stopped() && !turn_.goes_round &&
@@ -360,7 +359,7 @@ Async<Nothing> CallRunner::RunAsked(std::vector<AskedCall> calls) {
     // out, so the result of this call must not be recorded before it.
     const bool was_stopped = is_stopped() && outcome.output == kCancelledResult;
     const auto waits = [](const AskedCall& each) { return each.open.waits(); };
-    while (was_stopped && std::any_of(calls.begin(), calls.end(), waits)) co_await TakeAnswer(calls);
+    while (was_stopped && std::ranges::any_of(calls, waits)) co_await TakeAnswer(calls);
     next.span.End();
     RecordResult(next.open.call, std::move(outcome));
   }
@@ -749,10 +748,10 @@ std::string CallRunner::MayReach(const Execution& execution, const std::string& 
     const bool fits = each.pattern.empty() ? each.arguments_digest == wanted.arguments_digest : each.pattern == place;
     return fits && each.tool_name == wanted.tool_name && !each.has_expired(Now());
   };
-  const auto is_granted = [&]() REQUIRES(hosts_mutex_) { return std::any_of(hosts_.begin(), hosts_.end(), covers); };
+  const auto is_granted = [&]() REQUIRES(hosts_mutex_) { return std::ranges::any_of(hosts_, covers); };
   if (const MutexLock lock(hosts_mutex_); is_granted()) return {};
   const auto standing = turn_.parts.approvals.StandingGrants(wanted);
-  if (const auto found = std::find_if(standing.begin(), standing.end(), covers); found != standing.end()) {
+  if (const auto found = std::ranges::find_if(standing, covers); found != standing.end()) {
     turn_.parts.approvals.NoteUse({GrantId(*found)});
     return {};
   }
@@ -818,8 +817,8 @@ void CallRunner::CountUse(const Decision::Run& permission) {
   std::vector<std::string> elsewhere;
   bool is_counted = false;
   for (const std::string& name : permission.decided_by) {
-    const auto grant = std::find_if(turn_.state.grants.begin(), turn_.state.grants.end(),
-                                    [&](const Grant& each) { return GrantId(each) == name; });
+    const auto grant =
+        std::ranges::find_if(turn_.state.grants, [&](const Grant& each) { return GrantId(each) == name; });
     if (grant == turn_.state.grants.end()) {
       elsewhere.push_back(name);
       continue;

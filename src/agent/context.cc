@@ -58,7 +58,7 @@ class Parts {
  public:
   explicit Parts(const AgentState& state) : state_(state), messages_(state.messages) {
     const auto is_user = [](const Message& message) { return message.role == Role::kUser; };
-    const auto first_user = std::find_if(messages_.begin(), messages_.end(), is_user);
+    const auto first_user = std::ranges::find_if(messages_, is_user);
     if (first_user != messages_.end()) {
       first_ = static_cast<std::size_t>(first_user - messages_.begin()) + 1;
       const auto last = std::find_if(messages_.rbegin(), messages_.rend(), is_user);

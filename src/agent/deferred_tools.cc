@@ -81,7 +81,7 @@ class DeferringSet final : public ToolSet {
       const int score = ScoreOf(spec, wanted);
       if (score > 0) found.emplace_back(score, &spec);
     }
-    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.first > b.first; });
     std::vector<const ToolSpec*> best;
     for (std::size_t i = 0; i < std::min(found.size(), kMostFound); ++i) best.push_back(found[i].second);
     return best;

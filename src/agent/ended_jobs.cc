@@ -9,7 +9,7 @@ EndedJobs TakeEndedJobs(const JobsOfChat& jobs, std::vector<StartedJob>& started
   if (started.empty()) return ended;
   const std::vector<Job> present = jobs.List();
   std::erase_if(started, [&](const StartedJob& each) {
-    const auto found = std::find_if(present.begin(), present.end(), [&](const Job& job) { return job.id == each.id; });
+    const auto found = std::ranges::find(present, each.id, &Job::id);
     Job job{.id = each.id, .command = each.command, .end = JobEnd{.reason = "lost"}};
     if (found != present.end()) job = *found;
     if (!job.end) return false;

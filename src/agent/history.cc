@@ -168,7 +168,7 @@ MessageParts::MessageParts(FilesOfChat* files, DocumentReader* documents, PartRe
     : files_(files), documents_(documents), recipient_(recipient) {}
 
 bool MessageParts::HasAny(const Messages& messages) {
-  return std::any_of(messages.begin(), messages.end(), [](const Message& message) { return !message.parts.empty(); });
+  return std::ranges::any_of(messages, [](const Message& message) { return !message.parts.empty(); });
 }
 
 // The rest is for the messages' texts and for the answer.

@@ -24,7 +24,7 @@ bool IsUsable(std::string_view id) {
   const auto allowed = [&](char c) {
     return static_cast<unsigned char>(c) > ' ' && c != 0x7f && kRefused.find(c) == kRefused.npos;
   };
-  return !id.empty() && id.size() <= kMaxIdBytes && std::all_of(id.begin(), id.end(), allowed);
+  return !id.empty() && id.size() <= kMaxIdBytes && std::ranges::all_of(id, allowed);
 }
 
 // Reduces a kind's name to letters, digits and '_'.
@@ -144,8 +144,8 @@ void WalkText(std::string_view text, Found& found) {
 }
 
 void Add(std::vector<Entity>& memory, Entity entity) {
-  const auto known = std::find_if(memory.begin(), memory.end(),
-                                  [&](const Entity& each) { return each.type == entity.type && each.id == entity.id; });
+  const auto known = std::ranges::find_if(
+      memory, [&](const Entity& each) { return each.type == entity.type && each.id == entity.id; });
   if (known != memory.end()) {
     if (entity.name.empty()) entity.name = std::move(known->name);
     memory.erase(known);
@@ -186,8 +186,7 @@ std::vector<Entity> NamedBefore(const Messages& messages, std::size_t end) {
     const Message& message = messages[i];
     if (message.role == Role::kAssistant) calls = &message.tool_calls;
     if (message.role != Role::kTool || message.is_error || calls == nullptr) continue;
-    const auto call = std::find_if(calls->begin(), calls->end(),
-                                   [&](const ToolCall& each) { return each.id == message.tool_call_id; });
+    const auto call = std::ranges::find(*calls, message.tool_call_id, &ToolCall::id);
     if (call != calls->end()) Remember(memory, *call, {.output = message.content.value_or("")});
   }
   return memory;
@@ -196,7 +195,7 @@ std::vector<Entity> NamedBefore(const Messages& messages, std::size_t end) {
 std::string DescribeMemory(const std::vector<Entity>& memory) {
   std::vector<std::string> types;
   for (const Entity& entity : memory) {
-    if (std::find(types.begin(), types.end(), entity.type) == types.end()) types.push_back(entity.type);
+    if (std::ranges::find(types, entity.type) == types.end()) types.push_back(entity.type);
   }
   std::string text;
   for (const std::string& type : types) {
@@ -227,7 +226,7 @@ std::optional<Placeholder> FindPlaceholder(std::string_view text, std::size_t fr
     if (end == text.npos) return std::nullopt;
     const std::string_view name = text.substr(begin + kOpen.size(), end - begin - kOpen.size());
     const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
-    if (name.empty() || !std::all_of(name.begin(), name.end(), is_letter)) continue;
+    if (name.empty() || !std::ranges::all_of(name, is_letter)) continue;
     return Placeholder{.begin = begin, .end = end + kClose.size(), .name = name};
   }
   return std::nullopt;
@@ -286,7 +285,7 @@ std::vector<PromptModule> DefaultPromptModules() {
 Result<void> CheckPromptModule(std::string_view text) {
   for (auto next = FindPlaceholder(text, 0); next; next = FindPlaceholder(text, next->end)) {
     constexpr std::string_view kKnown[] = {"date", "tools", "workspace", "environment", "git", "memory"};
-    if (std::find(std::begin(kKnown), std::end(kKnown), next->name) != std::end(kKnown)) continue;
+    if (std::ranges::find(kKnown, next->name) != std::end(kKnown)) continue;
     return Fail(ErrorCode::kInvalidArgument,
                 "has the placeholder {{" + std::string(next->name) +
                     "}}; there are {{date}}, {{tools}}, {{workspace}}, {{environment}}, {{git}} and {{memory}}");

@@ -52,8 +52,7 @@ bool IsNamed(const std::string& pattern, const std::string& tool) { return Speak
 // The tools of a person's agent: none that asks a person or changes the agenda, which are the calling agent's.
 std::shared_ptr<const ToolSet> ToolsFor(const Agent& agent, std::shared_ptr<const ToolSet> all) {
   const auto is_wanted = [wanted = agent.tools](const std::string& name) {
-    return !wanted || std::any_of(wanted->begin(), wanted->end(),
-                                  [&](const std::string& pattern) { return IsNamed(pattern, name); });
+    return !wanted || std::ranges::any_of(*wanted, [&](const std::string& pattern) { return IsNamed(pattern, name); });
   };
   const auto keeps = [is_wanted](const Tool& tool) {
     const ToolTraits& traits = tool.traits();
@@ -175,8 +174,8 @@ ToolOutcome ToOutcome(const std::string& what, AgentOutcome ended, const std::st
 std::string Missing(const Agent& agent, const ToolSet& tools) {
   std::string missing;
   for (const std::string& pattern : agent.tools.value_or(std::vector<std::string>())) {
-    const bool is_there = std::any_of(tools.specs().begin(), tools.specs().end(),
-                                      [&](const ToolSpec& spec) { return IsNamed(pattern, spec.name); });
+    const bool is_there =
+        std::ranges::any_of(tools.specs(), [&](const ToolSpec& spec) { return IsNamed(pattern, spec.name); });
     const bool is_search = tools.AllowsWebSearch() && IsNamed(pattern, std::string(kWebSearchName));
     if (!is_there && !is_search) missing += " " + pattern;
   }
@@ -201,7 +200,7 @@ ToolOutcome NotStarted(const std::string& name, const Error& why) {
 
 std::vector<Grant> Added(const std::vector<Grant>& before, std::vector<Grant> after) {
   std::erase_if(after, [&](const Grant& each) {
-    return std::any_of(before.begin(), before.end(), [&](const Grant& old) { return GrantId(old) == GrantId(each); });
+    return std::ranges::any_of(before, [&](const Grant& old) { return GrantId(old) == GrantId(each); });
   });
   return after;
 }

@@ -137,7 +137,7 @@ constexpr std::string_view kLast[] = {
 
 template <std::size_t kCount>
 std::size_t PlaceIn(const std::string_view (&names)[kCount], std::string_view name) {
-  return static_cast<std::size_t>(std::find(std::begin(names), std::end(names), name) - std::begin(names));
+  return static_cast<std::size_t>(std::ranges::find(names, name) - std::begin(names));
 }
 
 std::size_t Rank(std::string_view name) {
@@ -194,7 +194,7 @@ std::vector<ToolSpec> ToldOf(const std::vector<ToolSpec>& specs, EditFormat form
   const std::string_view other = format == EditFormat::kPatch ? kEdits : kPatch;
   std::vector<ToolSpec> told = specs;
   const auto has = [&](std::string_view name) {
-    return std::any_of(specs.begin(), specs.end(), [&](const ToolSpec& spec) { return spec.name == name; });
+    return std::ranges::any_of(specs, [&](const ToolSpec& spec) { return spec.name == name; });
   };
   if (has(used)) std::erase_if(told, [&](const ToolSpec& spec) { return spec.name == other; });
   return told;

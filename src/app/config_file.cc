@@ -26,7 +26,7 @@ std::string Join(std::string_view above, std::string_view member) {
 bool IsServerName(const std::string& name) {
   const auto allowed = [](char c) { return IsToolNameCharacter(c) || c == '.'; };
   return !name.empty() && name.size() <= 64 && IsNameCharacter(name[0]) && name[0] != '_' &&
-         std::all_of(name.begin(), name.end(), allowed);
+         std::ranges::all_of(name, allowed);
 }
 
 bool IsInTable(const std::string& beginning) {
@@ -83,7 +83,7 @@ class ConfigReader {
           "the file that the server gets by --config");
     }
     auto& told = options_.server_keys;
-    if (is_of_server && std::find(told.begin(), told.end(), place) == told.end()) told.push_back(place);
+    if (is_of_server && std::ranges::find(told, place) == told.end()) told.push_back(place);
     return is_of_server == (layer_->take == FolderLayer::Take::kServerKeys);
   }
   bool IsLeftOut(Layer layer) const {
@@ -166,7 +166,7 @@ class ConfigReader {
     std::string text = fits ? value.dump() : "";
     if (value.is_string()) text = TRY(Substitute(place, value.get_ref<const std::string&>())).text;
     const auto names = ChoicesOf(setting);
-    const bool is_name = value.is_string() && std::find(names.begin(), names.end(), text) != names.end();
+    const bool is_name = value.is_string() && std::ranges::find(names, text) != names.end();
     if (!fits && !is_name) return Reject(place, MustBe(setting, to.kind));
     if (auto stored = Store(setting, to, text); !stored) return Reject(place, stored.error().message);
     return {};
@@ -230,7 +230,7 @@ class ConfigReader {
       const std::size_t end = text.find('}', at);
       if (end == std::string_view::npos) return Reject(place, "has a ${ without its }");
       const std::string name(text.substr(at + 2, end - at - 2));
-      if (name.empty() || !std::all_of(name.begin(), name.end(), IsNameCharacter)) {
+      if (name.empty() || !std::ranges::all_of(name, IsNameCharacter)) {
         return Reject(place, "has a ${...} that is not the name of an environment variable");
       }
       options_.variables[place].push_back(name);
@@ -317,8 +317,8 @@ class ConfigReader {
     if (members.contains("auth")) {
       if (!IsSafeOAuthUrl(server.url))
         return Reject(Join(place, "url"), "must begin with https:// where auth is given");
-      const bool has_token = std::any_of(server.headers.begin(), server.headers.end(),
-                                         [](const auto& header) { return LowerCase(header.first) == "authorization"; });
+      const bool has_token = std::ranges::any_of(
+          server.headers, [](const auto& header) { return LowerCase(header.first) == "authorization"; });
       if (has_token) return Reject(place, "has both auth and a header Authorization");
       server.auth = std::move(draft_.login);
     }

@@ -142,7 +142,7 @@ Result<FrontMatter> Read(std::string_view yaml, const std::vector<std::string_vi
       while (events.levels() > 1) TRY(events.Next());
     }
     auto texts = TRY(Texts(events, key == list));
-    if (key != list && std::find(wanted.begin(), wanted.end(), key) == wanted.end()) {
+    if (key != list && std::ranges::find(wanted, key) == wanted.end()) {
       front.others.push_back(key);
       continue;
     }

@@ -70,8 +70,7 @@ std::optional<Repository> RepositoryOf(const std::string& folder) {
 }
 
 bool IsId(std::string_view text) {
-  return (text.size() == 40 || text.size() == 64) &&
-         std::all_of(text.begin(), text.end(), [](char c) { return HexDigit(c) >= 0; });
+  return (text.size() == 40 || text.size() == 64) && std::ranges::all_of(text, [](char c) { return HexDigit(c) >= 0; });
 }
 
 // Whether it can stand in a sentence of ours and in a path.
@@ -80,7 +79,7 @@ bool IsPlainBranch(std::string_view name) {
     return IsNameCharacter(c) || std::string_view("-./+#@=").find(c) != std::string_view::npos;
   };
   return !name.empty() && name.size() <= kMaxBranch && name.front() != '/' &&
-         name.find("..") == std::string_view::npos && std::all_of(name.begin(), name.end(), is_plain);
+         name.find("..") == std::string_view::npos && std::ranges::all_of(name, is_plain);
 }
 
 // The commit of a reference, abbreviated; empty if it has none yet.
@@ -261,8 +260,8 @@ std::string GitSnapshots::Of(std::string_view chat) {
   std::string text = DescribeGit(folder_);
   const MutexLock lock(mutex_);
   if (of_.size() >= kMaxSnapshots && !of_.contains(chat)) {
-    of_.erase(std::min_element(of_.begin(), of_.end(),
-                               [](const auto& a, const auto& b) { return a.second.used_at < b.second.used_at; }));
+    of_.erase(std::ranges::min_element(
+        of_, [](const auto& a, const auto& b) { return a.second.used_at < b.second.used_at; }));
   }
   of_.insert_or_assign(std::string(chat), Snapshot{text, Clock::now()});
   return text;

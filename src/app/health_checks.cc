@@ -136,7 +136,7 @@ std::string UnseenFolders(const Options& options) {
   for (const std::filesystem::path& folder : SearchFolders(path)) {
     std::error_code error;
     if (!LiesBeneath(folder, home) || !std::filesystem::is_directory(folder, error)) continue;
-    if (std::any_of(seen.begin(), seen.end(), [&](const auto& each) { return LiesBeneath(folder, each); })) continue;
+    if (std::ranges::any_of(seen, [&](const auto& each) { return LiesBeneath(folder, each); })) continue;
     unseen.insert(folder.string());
   }
   std::string list;

@@ -61,7 +61,7 @@ std::vector<std::string> FoldersOf(const std::string& workspace, std::string& pr
     if (fs::exists(folder / ".git", failed)) project = folder.string();
     if (!project.empty() || folder == end || !folder.has_relative_path()) break;
   }
-  std::reverse(folders.begin(), folders.end());
+  std::ranges::reverse(folders);
   return folders;
 }
 
@@ -163,8 +163,7 @@ std::vector<File> InstructionFiles::List() const {
   if (IsThere(own_)) files.push_back(Take(own_, ReadOwnFile(own_, kMaxFile)));
   Consent consent(trusted_);
   for (const Folder& folder : folders_) {
-    const auto file = std::find_if(folder.instructions.begin(), folder.instructions.end(),
-                                   [](const std::string& path) { return IsThere(path); });
+    const auto file = std::ranges::find_if(folder.instructions, [](const std::string& path) { return IsThere(path); });
     if (file == folder.instructions.end() || *file == own_) continue;
     consent.Judge(files.emplace_back(TakeWithin(*file, LimitOf(folder), kMaxFile)));
   }
@@ -198,7 +197,7 @@ void InstructionFiles::AddSkills(std::vector<File>& files, Consent& consent) con
     });
   }
   for (const Folder& folder : folders_) {
-    if (std::find(own_skills_.begin(), own_skills_.end(), folder.skills) != own_skills_.end()) continue;
+    if (std::ranges::find(own_skills_, folder.skills) != own_skills_.end()) continue;
     add(folder.skills, [&](const std::string& path) {
       File file = TakeWithin(path, LimitOf(folder), kMaxSkillFile);
       consent.Judge(file);
@@ -264,7 +263,7 @@ Result<ProjectInstructions::Expanded> InstructionFiles::Expand(std::string_view 
 
 Result<void> InstructionFiles::Allow(std::string_view path, std::string_view digest) {
   const std::vector<File> files = List();
-  const auto file = std::find_if(files.begin(), files.end(), [&](const File& each) { return each.path == path; });
+  const auto file = std::ranges::find(files, path, &File::path);
   if (file == files.end() || file->digest.empty()) {
     return Fail(Reason::kNoSuchFile, "there is no such file of instructions; GET /instructions lists them");
   }

@@ -84,7 +84,7 @@ Result<SecretText> ReadPassphrase(const std::string& path) {
   }
   SecretText text;
   std::array<char, 256> part;
-  while (text.size() <= kMaxPassphrase + 2 && std::find(text.begin(), text.end(), '\n') == text.end()) {
+  while (text.size() <= kMaxPassphrase + 2 && std::ranges::find(text, '\n') == text.end()) {
     const ssize_t got = ::read(file.get(), part.data(), part.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return CannotRead(path);
@@ -92,7 +92,7 @@ Result<SecretText> ReadPassphrase(const std::string& path) {
     Append(text, {part.data(), static_cast<std::size_t>(got)});
     WipeBytes(part.data(), part.size());
   }
-  text.erase(std::find(text.begin(), text.end(), '\n'), text.end());
+  text.erase(std::ranges::find(text, '\n'), text.end());
   if (!text.empty() && text.back() == '\r') text.pop_back();
   if (text.empty()) return Fail(ErrorCode::kInvalidArgument, "the passphrase file " + path + " is empty");
   TRY(CheckLength(text));

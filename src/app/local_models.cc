@@ -51,8 +51,8 @@ std::string UrlOf(const Place& place) { return "http://127.0.0.1:" + std::to_str
 
 bool IsConfigured(const Place& place, const Options& options) {
   constexpr std::array<std::string_view, 3> kNames = {"127.0.0.1", "localhost", "[::1]"};
-  return std::any_of(options.providers.begin(), options.providers.end(), [&](const ProviderOptions& provider) {
-    return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view name) {
+  return std::ranges::any_of(options.providers, [&](const ProviderOptions& provider) {
+    return std::ranges::any_of(kNames, [&](std::string_view name) {
       const std::string url = "http://" + std::string(name) + ":" + std::to_string(place.port);
       return (provider.base_url + "/").starts_with(url + "/");
     });

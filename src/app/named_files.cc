@@ -28,7 +28,7 @@ std::vector<std::string> NamedFilesIn(const std::string& folder, bool& cut) {
     if (++entries > kMostInFolder) break;
     if (entry->path().extension() == kExtensionOfNamed) files.push_back(entry->path().string());
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   cut = files.size() > kMaxNamedFiles || entries > kMostInFolder;
   if (files.size() > kMaxNamedFiles) files.resize(kMaxNamedFiles);
   return files;

@@ -138,8 +138,8 @@ class CommandFiles {
     constexpr std::array<std::string_view, 8> kOptions = {"--prefix", "--directory", "-C",     "--chdir",
                                                           "--cwd",    "--project",   "--from", "--dir"};
     const std::string program = fs::path(command_.words.front()).filename().string();
-    const bool runner = std::find(kRunners.begin(), kRunners.end(), program) != kRunners.end();
-    return (runner || before_script_) && std::find(kOptions.begin(), kOptions.end(), option) != kOptions.end();
+    const bool runner = std::ranges::find(kRunners, program) != kRunners.end();
+    return (runner || before_script_) && std::ranges::find(kOptions, option) != kOptions.end();
   }
 
   // The folder from which `word` runs something; empty if none.
@@ -214,7 +214,7 @@ bool LeadsToCode(std::string_view name) {
                                                        "PERL5OPT",   "RUBYLIB",       "RUBYOPT",           "GEM_PATH",
                                                        "GEM_HOME",   "CLASSPATH",     "JAVA_TOOL_OPTIONS", "BASH_ENV",
                                                        "ENV",        "DENO_DIR",      "BUN_OPTIONS",       "PHPRC"};
-  return name.starts_with("LD_") || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  return name.starts_with("LD_") || std::ranges::find(kNames, name) != kNames.end();
 }
 
 bool NamesWorkspace(std::string_view value, const fs::path& workspace) {

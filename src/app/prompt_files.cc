@@ -31,7 +31,7 @@ constexpr std::size_t kMostNameBytes = 64;
 bool IsSkillName(std::string_view name) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
   return !name.empty() && name.size() <= kMostNameBytes && name.front() != '-' && name.back() != '-' &&
-         name.find("--") == name.npos && std::all_of(name.begin(), name.end(), is_letter);
+         name.find("--") == name.npos && std::ranges::all_of(name, is_letter);
 }
 
 std::string DescriptionLine(std::string_view text) {
@@ -94,7 +94,7 @@ std::vector<std::string> ModuleFiles(const std::string& directory, std::error_co
     std::string name = entry->path().filename().string();
     if (IsModuleFile(name)) files.push_back(std::move(name));
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   return files;
 }
 
@@ -259,7 +259,7 @@ std::vector<std::string> SkillsIn(const std::string& folder, bool& cut) {
     const bool is_there = fs::symlink_status(entry->path() / kSkillName, missing).type() != fs::file_type::not_found;
     if (is_there && !missing) names.push_back(entry->path().filename().string());
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   cut = names.size() > kMaxSkills || entries > kMostEntries;
   if (names.size() > kMaxSkills) names.resize(kMaxSkills);
   for (std::string& name : names) name = (fs::path(folder) / name / kSkillName).string();

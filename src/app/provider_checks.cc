@@ -61,8 +61,7 @@ Finding Judge(const ProviderOptions& provider, const Options& options, const std
   const std::string count = std::to_string(models.size()) + (models.size() == 1 ? " model" : " models");
   if (IsModelOf(options.model, provider) && !models.empty()) {
     const std::string name = options.model.substr(provider.name.size() + 1);
-    const bool listed =
-        std::any_of(models.begin(), models.end(), [&](const ListedModel& model) { return model.name == name; });
+    const bool listed = std::ranges::any_of(models, [&](const ListedModel& model) { return model.name == name; });
     if (!listed) return {check, Verdict::kWarning, "it answers and lists " + count + ", but not " + name + at};
   }
   return {check, Verdict::kOk, "it answers and lists " + count + at};
@@ -140,7 +139,7 @@ void LogFindings(const Options& options) {
 }  // namespace
 
 ProviderCheck::ProviderCheck(const Options& options) {
-  if (std::none_of(options.providers.begin(), options.providers.end(), CanBeAsked)) {
+  if (std::ranges::none_of(options.providers, CanBeAsked)) {
     LogFindings(options);
     return;
   }

@@ -22,8 +22,8 @@ constexpr std::size_t kShortestUnnamed = 16;
 // X-Auth-Key becomes X_AUTH_KEY.
 std::string AsVariable(std::string_view name) {
   std::string variable(name);
-  std::transform(variable.begin(), variable.end(), variable.begin(),
-                 [](unsigned char c) { return static_cast<char>(c == '-' ? '_' : std::toupper(c)); });
+  std::ranges::transform(variable, variable.begin(),
+                         [](unsigned char c) { return static_cast<char>(c == '-' ? '_' : std::toupper(c)); });
   return variable;
 }
 
@@ -69,9 +69,8 @@ bool NamesSecret(std::string_view name) {
   const auto ends_it = [&](std::string_view end) { return variable.ends_with(end); };
   const auto is_in_it = [&](std::string_view part) { return variable.find(part) != std::string::npos; };
   if (variable == "PWD" || variable == "OLDPWD") return false;  // the working directory
-  if (std::any_of(kPlaces.begin(), kPlaces.end(), ends_it)) return false;
-  return variable == "KEY" || variable.ends_with("_KEY") ||
-         std::any_of(kSecretParts.begin(), kSecretParts.end(), is_in_it);
+  if (std::ranges::any_of(kPlaces, ends_it)) return false;
+  return variable == "KEY" || variable.ends_with("_KEY") || std::ranges::any_of(kSecretParts, is_in_it);
 }
 
 void AddSecret(std::string_view, std::string_view text, std::vector<std::string>& secrets) {

@@ -105,9 +105,8 @@ Finding CheckTokens(const Options& options) {
   const auto tokens = OpenTokens(options);
   const auto content = tokens ? (*tokens)->Read() : Fail(tokens.error());
   if (!content) return {kTokensCheck, Verdict::kFailure, content.error().message};
-  const auto counts = std::count_if(content->tokens.begin(), content->tokens.end(), [](const ApiToken& token) {
-    return !token.expires_at || Now() < *token.expires_at;
-  });
+  const auto counts = std::ranges::count_if(
+      content->tokens, [](const ApiToken& token) { return !token.expires_at || Now() < *token.expires_at; });
   if (counts == 0 && options.auth.type == AuthOptions::Type::kTokens) {
     return {kTokensCheck, Verdict::kWarning,
             "there is none, so nobody can use the server: reprise users token add NAME"};

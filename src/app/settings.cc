@@ -78,9 +78,7 @@ std::string ShownScalar(const Setting& setting, const Scalar& value) {
 constexpr std::array<std::string_view, 4> kOfScripts = {"REPRISE_BIN", "REPRISE_BENCH", "REPRISE_E2E_SLACK",
                                                         "REPRISE_WERROR"};
 
-bool IsOneOf(std::string_view name, const auto& names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
+bool IsOneOf(std::string_view name, const auto& names) { return std::ranges::find(names, name) != names.end(); }
 
 const Setting* FindWhere(auto fits) {
   const auto found = std::find_if(Settings().begin(), Settings().end(), fits);
@@ -144,7 +142,7 @@ std::string MustBe(const Setting& setting, Scalar::Kind kind) { return "must be 
 std::string WrongWith(const Setting& setting, const std::string& text) {
   if (text.find('\0') != std::string::npos) return "must be a text without a NUL character";
   const auto choices = ChoicesOf(setting);
-  if (!choices.empty() && std::find(choices.begin(), choices.end(), text) == choices.end()) {
+  if (!choices.empty() && std::ranges::find(choices, text) == choices.end()) {
     return MustBe(setting, Scalar::Kind::kName);
   }
   if (setting.rules.wrong != nullptr) return setting.rules.wrong(text);
@@ -154,7 +152,7 @@ std::string WrongWith(const Setting& setting, const std::string& text) {
 Result<void> Store(const Setting& setting, const Scalar& to, std::string_view text) {
   auto names = SplitChoices(setting.rules.choices);
   if (to.kind == Scalar::Kind::kBool) names = {"false", "true", "0", "1"};
-  const auto name = text.empty() ? names.end() : std::find(names.begin(), names.end(), text);
+  const auto name = text.empty() ? names.end() : std::ranges::find(names, text);
   std::optional<double> number;
   if (name != names.end()) {
     number = name - names.begin();

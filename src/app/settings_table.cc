@@ -165,7 +165,7 @@ std::string WrongModelName(const std::string& text) {
 
 // Whether the text has only letters, digits, '_' and the characters of `more`.
 bool IsMadeOf(std::string_view text, std::string_view more, std::size_t least, std::size_t most) {
-  return text.size() >= least && text.size() <= most && std::all_of(text.begin(), text.end(), [&](char c) {
+  return text.size() >= least && text.size() <= most && std::ranges::all_of(text, [&](char c) {
            return IsNameCharacter(c) || more.find(c) != std::string_view::npos;
          });
 }
@@ -188,7 +188,7 @@ std::string WrongBucketRegion(const std::string& text) {
 }
 
 std::string WrongBucketKey(const std::string& text) {
-  const bool sound = std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
+  const bool sound = std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; });
   return sound ? "" : "has characters that no key has (a space, a line end?)";
 }
 
@@ -199,7 +199,7 @@ bool IsProviderHeaderName(const std::string& name) {
   static constexpr std::array<std::string_view, 12> kOurs{
       "host",    "content-length", "transfer-encoding", "connection", "content-type",    "te", "trailer",
       "upgrade", "expect",         "content-encoding",  "keep-alive", "proxy-connection"};
-  return IsHeaderName(name) && std::find(kOurs.begin(), kOurs.end(), LowerCase(name)) == kOurs.end();
+  return IsHeaderName(name) && std::ranges::find(kOurs, LowerCase(name)) == kOurs.end();
 }
 
 bool IsQueryName(const std::string& name) { return !name.empty() && !HasControlCharacter(name); }

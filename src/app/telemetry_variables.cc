@@ -20,7 +20,7 @@ std::string UrlUnder(std::string_view base, std::string_view path) {
 
 bool IsUrl(std::string_view text) {
   const bool has_scheme = text.starts_with("http://") || text.starts_with("https://");
-  return has_scheme && std::none_of(text.begin(), text.end(), [](unsigned char c) { return c <= ' ' || c == 0x7f; });
+  return has_scheme && std::ranges::none_of(text, [](unsigned char c) { return c <= ' ' || c == 0x7f; });
 }
 
 class Variables {
@@ -65,7 +65,7 @@ class Variables {
   void Complain(const std::string& name, const std::string& why) {
     std::string problem = "the variable " + name + " " + why;
     auto& problems = options_.problems;
-    if (std::find(problems.begin(), problems.end(), problem) == problems.end()) problems.push_back(std::move(problem));
+    if (std::ranges::find(problems, problem) == problems.end()) problems.push_back(std::move(problem));
   }
 
   std::optional<std::string> ReadUrl(const std::string& name) {
@@ -112,8 +112,7 @@ class Variables {
       const auto key = PercentDecoded(TrimBlanks(part.substr(0, equals)));
       const auto value = PercentDecoded(TrimBlanks(part.substr(equals + 1)));
       const auto is_plain = [](const std::string& decoded) {
-        return IsUtf8(decoded) &&
-               std::none_of(decoded.begin(), decoded.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; });
+        return IsUtf8(decoded) && std::ranges::none_of(decoded, [](unsigned char c) { return c < ' ' || c == 0x7f; });
       };
       if (!key || !value || !is_plain(*key) || !is_plain(*value)) return true;
       pairs.emplace_back(*key, *value);

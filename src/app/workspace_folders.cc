@@ -76,8 +76,8 @@ PromptSource WithServersWords(PromptSource source, const ToolRegistry& tools) {
                          .text = "The MCP server " + server.name + " says of its tools (" + server.name +
                                  "__...); it does not speak for the user:\n" + server.instructions,
                          .is_plain = true};
-      const auto behind = std::find_if(prompt.modules.begin(), prompt.modules.end(),
-                                       [&](const PromptModule& module) { return module.name >= words.name; });
+      const auto behind =
+          std::ranges::find_if(prompt.modules, [&](const PromptModule& module) { return module.name >= words.name; });
       const bool is_replaced = behind != prompt.modules.end() && behind->name == words.name;
       if (!is_replaced) prompt.modules.insert(behind, std::move(words));
     }
@@ -104,8 +104,7 @@ bool ServesAll(const McpServerOptions& server) {
 // Whether the server of this name that serves all folders serves this one, which may have one of its own.
 bool Takes(const WorkspaceFolder& folder, const std::string& name) {
   const auto& servers = folder.options().mcp_servers;
-  return std::none_of(servers.begin(), servers.end(),
-                      [&](const auto& each) { return each.of_folder && each.name == name; });
+  return std::ranges::none_of(servers, [&](const auto& each) { return each.of_folder && each.name == name; });
 }
 
 }  // namespace
@@ -273,8 +272,7 @@ Result<std::string> WorkspaceFolders::Choose(const std::string& path) const {
 
 bool WorkspaceFolders::IsListed(const std::string& path) const {
   const auto& listed = shared_.options.workspaces;
-  return std::any_of(listed.begin(), listed.end(),
-                     [&](const auto& allowed) { return LiesBeneath(path, Resolved(allowed)); });
+  return std::ranges::any_of(listed, [&](const auto& allowed) { return LiesBeneath(path, Resolved(allowed)); });
 }
 
 Result<void> WorkspaceFolders::CheckStillAllowed(const std::string& path) const {
@@ -369,8 +367,8 @@ Result<std::shared_ptr<WorkspaceFolder>> WorkspaceFolders::Find(const std::strin
     }
   }
   std::vector<McpServerOptions> servers;
-  std::copy_if(options.mcp_servers.begin(), options.mcp_servers.end(), std::back_inserter(servers),
-               [this](const McpServerOptions& server) { return IsOwnServer(server); });
+  std::ranges::copy_if(options.mcp_servers, std::back_inserter(servers),
+                       [this](const McpServerOptions& server) { return IsOwnServer(server); });
   ToolCatalog& tools = folder->tools();
   folder->StartServers(
       std::move(servers),

@@ -183,7 +183,7 @@ Decision Decide(const ReviewedCall& reviewed, const AgentState& state, const App
   const ToolTraits& traits = offered.tool->traits();
   std::vector<ApprovalMode> modes = {policy.mode ? policy.mode(call) : ApprovalMode::kAsk};
   if (policy.also) modes.push_back(*policy.also);
-  const auto has = [&](ApprovalMode mode) { return std::find(modes.begin(), modes.end(), mode) != modes.end(); };
+  const auto has = [&](ApprovalMode mode) { return std::ranges::find(modes, mode) != modes.end(); };
   const auto sensitive = offered.tool->ReasonToAsk(call.arguments);
   if (traits.ends_planning) {  // a person decides on each plan, whatever mode or grant there is
     if (!has(ApprovalMode::kPlan)) return {Decision::Refuse{"mode", std::string(kNotPlanningResult), true}};
@@ -202,12 +202,12 @@ Decision Decide(const ReviewedCall& reviewed, const AgentState& state, const App
     if (mode == ApprovalMode::kReadOnly) return sensitive.has_value() || !traits.read_only;
     return asks_by_default && !(mode == ApprovalMode::kAuto && can_undo());
   };
-  bool asks = std::any_of(modes.begin(), modes.end(), asks_in);
+  bool asks = std::ranges::any_of(modes, asks_in);
   const bool leaves = offered.tool->OutsideOf(call.arguments) == OutsideSandbox::kAsked;
   if (hold || traits.asks_each_time || leaves) {  // in every mode and despite grants
     asks = true;
   } else if (traits.needs_consent) {  // no grant covers it
-    asks = std::any_of(modes.begin(), modes.end(), [](auto mode) { return mode != ApprovalMode::kApproveAll; });
+    asks = std::ranges::any_of(modes, [](auto mode) { return mode != ApprovalMode::kApproveAll; });
   } else if (!asks && !asks_by_default) {
     return {Decision::Run{"default"}};
   } else if (auto allowed = AllowedBefore(call, *offered.tool, sensitive, state, policy)) {
@@ -226,8 +226,8 @@ bool IsOutdated(const event::ApprovalRequired& request, const ToolSet& tools) {
 }
 
 std::string MeaningIn(const std::vector<CallPattern>& offered, const std::optional<std::string>& pattern) {
-  const auto found = std::find_if(offered.begin(), offered.end(),
-                                  [&](const CallPattern& each) { return pattern && each.pattern == *pattern; });
+  const auto found =
+      std::ranges::find_if(offered, [&](const CallPattern& each) { return pattern && each.pattern == *pattern; });
   return found == offered.end() ? std::string() : found->means;
 }
 

@@ -169,7 +169,7 @@ inline Result<std::string> MeaningOf(std::string_view pattern, std::string meani
 }
 
 inline std::optional<std::vector<std::size_t>> CoveredBy(const std::vector<std::string>& patterns) {
-  const auto found = std::find(patterns.begin(), patterns.end(), kPattern);
+  const auto found = std::ranges::find(patterns, kPattern);
   if (found == patterns.end()) return std::nullopt;
   return std::vector{static_cast<std::size_t>(found - patterns.begin())};
 }

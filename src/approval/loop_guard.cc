@@ -87,8 +87,8 @@ std::vector<Round> RoundsBack(const Messages& messages) {
     if (message->tool_calls.empty()) continue;
     Round round;
     for (const ToolCall& call : message->tool_calls) {
-      const auto result = std::find_if(results.begin(), results.end(),
-                                       [&](const Message* each) { return each->tool_call_id == call.id; });
+      const auto result =
+          std::ranges::find_if(results, [&](const Message* each) { return each->tool_call_id == call.id; });
       if (result == results.end()) return rounds;
       round.push_back({&call, ResultText(**result), (*result)->is_error});
     }
@@ -121,9 +121,8 @@ int RoundsWithOneError(const std::vector<Round>& rounds, ErrorOf error_of) {
   const auto is_same = [&](const Returned& each) {
     return each.is_error && each.call->name == last.call->name && error_of(each) == error;
   };
-  const auto end = std::find_if_not(rounds.begin(), rounds.end(), [&](const Round& round) {
-    return !round.empty() && std::all_of(round.begin(), round.end(), is_same);
-  });
+  const auto end = std::ranges::find_if_not(
+      rounds, [&](const Round& round) { return !round.empty() && std::ranges::all_of(round, is_same); });
   return static_cast<int>(end - rounds.begin());
 }
 
@@ -142,7 +141,7 @@ int StaleRounds(const std::vector<Round>& rounds) {
   int count = 0;
   for (std::size_t i = 0; i < rounds.size(); ++i, ++count) {
     const bool is_stale =
-        std::all_of(rounds[i].begin(), rounds[i].end(), [&](const Returned& each) { return IsStale(each, rounds, i); });
+        std::ranges::all_of(rounds[i], [&](const Returned& each) { return IsStale(each, rounds, i); });
     if (!is_stale) break;
   }
   return count;

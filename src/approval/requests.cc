@@ -135,7 +135,7 @@ void Requests<Kind>::Wake(const std::shared_ptr<Waiter>& waiter, bool stopped) {
 template <typename Kind>
 std::function<void()> Requests<Kind>::Tell(const std::shared_ptr<Waiter>& waiter, bool stopped) {
   auto& asked = waiter->asked;
-  const auto first_that = [&](const auto& is_it) { return std::find_if(asked.begin(), asked.end(), is_it); };
+  const auto first_that = [&](const auto& is_it) { return std::ranges::find_if(asked, is_it); };
   auto first = first_that([](const Found& entry) { return entry->answer.has_value(); });
   if (first == asked.end() && !stopped) {
     first =
@@ -214,7 +214,7 @@ auto Requests<Kind>::Waiting() const -> std::vector<Pending> {
       if (entry->waits()) open.push_back(entry);
     }
   }
-  std::sort(open.begin(), open.end(), [](const auto& a, const auto& b) { return a->number < b->number; });
+  std::ranges::sort(open, [](const auto& a, const auto& b) { return a->number < b->number; });
   std::vector<Pending> waiting;
   for (const auto& entry : open) waiting.push_back(entry->pending);
   return waiting;
@@ -224,15 +224,14 @@ template <typename Kind>
 std::size_t Requests<Kind>::waiting_count() const {
   const MutexLock lock(mutex_);
   return static_cast<std::size_t>(
-      std::count_if(entries_.begin(), entries_.end(), [](const auto& each) { return each.second->waits(); }));
+      std::ranges::count_if(entries_, [](const auto& each) { return each.second->waits(); }));
 }
 
 template <typename Kind>
 std::size_t Requests<Kind>::waiting_in(const ChatId& chat) const {
   const MutexLock lock(mutex_);
-  return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [&](const auto& each) {
-    return each.second->pending.chat_id == chat && each.second->waits();
-  }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      entries_, [&](const auto& each) { return each.second->pending.chat_id == chat && each.second->waits(); }));
 }
 
 template class Requests<ApprovalKind>;

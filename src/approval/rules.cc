@@ -28,17 +28,17 @@ Result<void> CheckRule(const ToolRule& rule, const ToolSet& tools, const std::ve
     return {};
   }
   const auto& all = tools.specs();
-  if (std::any_of(all.begin(), all.end(), [&](const ToolSpec& each) { return SpeaksOf(rule, each.name); })) return {};
+  if (std::ranges::any_of(all, [&](const ToolSpec& each) { return SpeaksOf(rule, each.name); })) return {};
   // Of the servers' tools only the prefix is known here.
   const auto may_be_of = [&](const std::string& server) {
     return rule.tool.starts_with(server + "__") || (!IsOneName(rule.tool) && SpeaksOf(rule, server + "__x"));
   };
   const std::size_t fixed = rule.tool.find_first_of(kWildcards);
   const bool is_open =
-      fixed != std::string::npos && std::any_of(servers.begin(), servers.end(), [&](const auto& each) {
+      fixed != std::string::npos && std::ranges::any_of(servers, [&](const auto& each) {
         return (each + "__").starts_with(rule.tool.substr(0, fixed)) || rule.tool.starts_with(each + "__");
       });
-  if (is_open || std::any_of(servers.begin(), servers.end(), may_be_of)) return {};
+  if (is_open || std::ranges::any_of(servers, may_be_of)) return {};
   return wrong("can never match: there is no tool \"" + rule.tool + "\"");
 }
 
@@ -53,8 +53,8 @@ bool SpeaksOf(const ToolRule& rule, const std::string& tool_name) {
 namespace {
 
 bool Holds(const ToolRule& rule, const ToolTraits& traits) {
-  return SpeaksOf(rule, traits.spec.name) || std::any_of(traits.acts_as.begin(), traits.acts_as.end(),
-                                                         [&](const std::string& name) { return SpeaksOf(rule, name); });
+  return SpeaksOf(rule, traits.spec.name) ||
+         std::ranges::any_of(traits.acts_as, [&](const std::string& name) { return SpeaksOf(rule, name); });
 }
 
 }  // namespace

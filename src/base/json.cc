@@ -22,7 +22,7 @@ bool IsJsonSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r
 bool IsPlainName(std::string_view name) {
   constexpr std::size_t kLongest = 40;
   return !name.empty() && name.size() <= kLongest &&
-         std::all_of(name.begin(), name.end(), [](char c) { return IsToolNameCharacter(c); });
+         std::ranges::all_of(name, [](char c) { return IsToolNameCharacter(c); });
 }
 
 // Builds a value from a parser's events. It checks the depth before it builds anything, so deep input costs neither
@@ -93,8 +93,7 @@ class Builder final : public nlohmann::json_sax<Json> {
 
   static Json* Find(Level& level, Json::object_t& members, const std::string& name) {
     if (members.size() <= kFewMembers) {
-      const auto found =
-          std::find_if(members.begin(), members.end(), [&](const auto& member) { return member.first == name; });
+      const auto found = std::ranges::find_if(members, [&](const auto& each) { return each.first == name; });
       return found == members.end() ? nullptr : &found->second;
     }
     const auto found = level.names.find(name);
@@ -301,7 +300,7 @@ bool IsSameInAnyOrder(const Json& a, const Json& b) {
   }
   if (!a.is_object() || !b.is_object()) return a == b;
   if (a.size() != b.size()) return false;
-  return std::all_of(a.items().begin(), a.items().end(), [&b](const auto& member) {
+  return std::ranges::all_of(a.items(), [&b](const auto& member) {
     const auto other = b.find(member.key());
     return other != b.end() && IsSameInAnyOrder(member.value(), *other);
   });
@@ -384,7 +383,7 @@ bool IsOutOfRange(std::string_view text) {
 std::string MendedWord(std::string_view word) {
   static constexpr std::array<std::string_view, 8> kNoNumbers = {"NaN",       "-NaN", "nan",  "Infinity",
                                                                  "-Infinity", "inf",  "-inf", "undefined"};
-  if (std::find(kNoNumbers.begin(), kNoNumbers.end(), word) != kNoNumbers.end()) return "null";
+  if (std::ranges::find(kNoNumbers, word) != kNoNumbers.end()) return "null";
   const bool is_negative = word.front() == '-';
   const std::string_view digits = word.substr(is_negative ? 1 : 0);
   const bool is_whole = digits.find_first_not_of("0123456789") == std::string_view::npos;
@@ -475,7 +474,7 @@ std::string WithoutGaps(std::string_view json) {
       length = StringLength(json);
       out += json.substr(0, length);
     } else if (IsSpace(json[0])) {
-      const auto end = std::find_if_not(json.begin(), json.end(), IsSpace);
+      const auto end = std::ranges::find_if_not(json, IsSpace);
       length = static_cast<std::size_t>(end - json.begin());
       const bool is_gap = end - json.begin() > kLongest || std::count(json.begin(), end, '\n') > 1;
       is_gap ? void(out += ' ') : void(out.append(json.begin(), end));
@@ -490,8 +489,7 @@ std::string WithoutGaps(std::string_view json) {
 bool HasLongNumber(std::string_view json) {
   constexpr std::ptrdiff_t kExactDigits = 15;  // of a double
   while (!json.empty()) {
-    const auto end =
-        std::find_if_not(json.begin(), json.end(), [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+    const auto end = std::ranges::find_if_not(json, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
     if (std::count_if(json.begin(), end, [](char c) { return c != '.'; }) > kExactDigits) return true;
     const auto length = static_cast<std::size_t>(end - json.begin());
     json.remove_prefix(length > 0 ? length : json[0] == '"' ? StringLength(json) : 1);

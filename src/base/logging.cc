@@ -38,7 +38,7 @@ std::string_view LevelName(LogLevel level) {
 
 // True for nearly every text, which saves the slow path.
 bool IsPrintableAscii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+  return std::ranges::all_of(text, [](char c) { return c >= 0x20 && c < 0x7f; });
 }
 
 // A text on one line without hidden characters needs the same escapes in JSON and logfmt.

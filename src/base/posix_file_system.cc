@@ -163,7 +163,7 @@ std::size_t PosixFileSystem::ConfinedAt(const std::string& path) const {
 
 void PosixFileSystem::Expect(const std::string& folder) {
   const MutexLock lock(mutex_);
-  if (std::find(expected_.begin(), expected_.end(), folder) == expected_.end()) expected_.push_back(folder);
+  if (std::ranges::find(expected_, folder) == expected_.end()) expected_.push_back(folder);
 }
 
 tl::unexpected<Error> PosixFileSystem::Failed(std::string_view call, const std::string& path, std::size_t confined,
@@ -172,7 +172,7 @@ tl::unexpected<Error> PosixFileSystem::Failed(std::string_view call, const std::
     return NotAFile("a symbolic link is in its place or in that of its folder, and is not followed", path);
   if (error != ENOENT && error != ENOTDIR) return FailErrno(call, path, error);
   const MutexLock lock(mutex_);
-  const bool gone = std::any_of(expected_.begin(), expected_.end(), [&](const std::string& folder) {
+  const bool gone = std::ranges::any_of(expected_, [&](const std::string& folder) {
     const bool within = path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
     struct stat status {};
     if (!within) return false;

@@ -76,7 +76,7 @@ Result<std::string> ReadToken(const std::string& path) {
   if (!content) return content;
   const std::string token(Trimmed(*content));
   const auto visible = [](char c) { return c > ' ' && c < 0x7f; };
-  if (token.size() < kMinToken || !std::all_of(token.begin(), token.end(), visible)) {
+  if (token.size() < kMinToken || !std::ranges::all_of(token, visible)) {
     return Fail(ErrorCode::kInvalidArgument,
                 "the token in " + path + " must be at least 16 visible ASCII characters without a space");
   }

@@ -121,8 +121,7 @@ bool Span::tells_providers() const { return state_ && state_->telemetry.tells_pr
 void Span::Set(std::string_view key, AttributeValue value) {
   if (!state_) return;
   auto& attributes = state_->record.attributes;
-  const auto known =
-      std::find_if(attributes.begin(), attributes.end(), [&](const Attribute& each) { return each.key == key; });
+  const auto known = std::ranges::find(attributes, key, &Attribute::key);
   if (known != attributes.end()) {
     known->value = std::move(value);
   } else {

@@ -34,8 +34,7 @@ constexpr std::array kOfScripts{Range{0xa0, 0xa0},       Range{0x1680, 0x1680}, 
 
 template <std::size_t kSize>
 bool IsIn(const std::array<Range, kSize>& ranges, std::uint32_t code) {
-  return std::any_of(ranges.begin(), ranges.end(),
-                     [code](const Range& range) { return code >= range.first && code <= range.last; });
+  return std::ranges::any_of(ranges, [code](const Range& range) { return code >= range.first && code <= range.last; });
 }
 
 }  // namespace
@@ -91,13 +90,13 @@ enum class Shown { kAllHidden, kProse };
 
 std::string Visible(std::string_view text, std::string_view line_end, Shown shown) {
   const auto is_plain = [](char c) { return c >= ' ' && c < 0x7f; };
-  if (std::all_of(text.begin(), text.end(), is_plain)) return std::string(text);
+  if (std::ranges::all_of(text, is_plain)) return std::string(text);
   const std::string valid = ToValidUtf8(text);
   std::string out;
   out.reserve(valid.size());
   for (std::string_view rest = valid; !rest.empty();) {
     // The fast path for most text.
-    const auto plain_end = std::find_if_not(rest.begin(), rest.end(), is_plain);
+    const auto plain_end = std::ranges::find_if_not(rest, is_plain);
     out.append(rest.begin(), plain_end);
     rest.remove_prefix(static_cast<std::size_t>(plain_end - rest.begin()));
     if (rest.empty()) break;
@@ -133,7 +132,7 @@ std::string WithBlankLinesCounted(std::string_view text) {
     const std::size_t blank_end = text.find_first_not_of(" \t\r\n");
     const std::size_t last_end = blank_end == 0 ? std::string_view::npos : text.substr(0, blank_end).rfind('\n');
     const auto blank = text.substr(0, last_end == std::string_view::npos ? 0 : last_end + 1);
-    const auto count = static_cast<std::size_t>(std::count(blank.begin(), blank.end(), '\n'));
+    const auto count = static_cast<std::size_t>(std::ranges::count(blank, '\n'));
     if (count > kMostBlankLines) {
       out += "<" + Counted(count, "blank line") + ">\n";
     } else {

@@ -209,7 +209,7 @@ std::size_t BegunAtEnd(std::string_view text, std::string_view secret) {
 
 Redactor::Redactor(std::vector<std::string> secrets) : secrets_(std::move(secrets)) {
   std::erase_if(secrets_, [](const std::string& secret) { return secret.size() < kShortest; });
-  std::sort(secrets_.begin(), secrets_.end(), [](const std::string& a, const std::string& b) {
+  std::ranges::sort(secrets_, [](const std::string& a, const std::string& b) {
     return a.size() != b.size() ? a.size() > b.size() : a < b;
   });
   secrets_.erase(std::unique(secrets_.begin(), secrets_.end()), secrets_.end());

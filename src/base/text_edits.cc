@@ -90,7 +90,7 @@ std::string PlacesNamed(std::string_view text, const std::vector<TextPlace>& pla
   const std::size_t count = std::min(places.size(), kMostNamedPlaces);
   for (std::size_t i = 0; i < count; ++i) {
     const std::string_view before = text.substr(0, places[i].begin);
-    const auto number = std::count(before.begin(), before.end(), '\n') + 1;
+    const auto number = std::ranges::count(before, '\n') + 1;
     named += (i == 0 ? "in line " : i + 1 == places.size() ? " and " : ", ") + std::to_string(number);
     const std::size_t line = before.rfind('\n');
     if (quoting == Quoting::kForbidden || line == std::string_view::npos) continue;

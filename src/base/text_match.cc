@@ -41,9 +41,7 @@ std::size_t AfterLineFeeds(std::string_view text, std::size_t from, std::size_t 
   return from;
 }
 
-std::size_t CountLineFeeds(std::string_view text) {
-  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
-}
+std::size_t CountLineFeeds(std::string_view text) { return static_cast<std::size_t>(std::ranges::count(text, '\n')); }
 
 // Whether each line ends with a carriage return and a line feed. False if no line ends.
 bool HasCrlf(std::string_view text) {
@@ -379,7 +377,7 @@ std::string WithoutBlanks(std::string_view text) {
 // "2 tabs", "1 tab and 4 spaces", "none"
 std::string Described(std::string_view indent) {
   const auto counted = [&](char c, const std::string& name) {
-    const auto count = std::count(indent.begin(), indent.end(), c);
+    const auto count = std::ranges::count(indent, c);
     return count == 0 ? "" : std::to_string(count) + " " + name + (count == 1 ? "" : "s");
   };
   const std::string tabs = counted('\t', "tab"), spaces = counted(' ', "space");
@@ -460,9 +458,8 @@ std::optional<std::ptrdiff_t> NearestLine(const std::vector<std::string_view>& l
     }
   }
   if (best.first > 0) return best.second;
-  const auto longest = std::max_element(wanted.begin(), wanted.end(), [](std::string_view a, std::string_view b) {
-    return Trimmed(a).size() < Trimmed(b).size();
-  });
+  const auto longest = std::ranges::max_element(
+      wanted, [](std::string_view a, std::string_view b) { return Trimmed(a).size() < Trimmed(b).size(); });
   const std::string_view key = Trimmed(*longest);
   const Pairs pairs = PairsOf(key);
   double most = 0.5;
@@ -506,7 +503,7 @@ std::string DifferenceAt(std::string_view text, const TextPlace& place, std::str
   std::vector<std::string> ways;
   for (std::size_t i = 0; i < std::min(found.size(), lines.size()); ++i) {
     std::string way = Difference(found[i], lines[i], "the call");
-    if (!way.empty() && std::find(ways.begin(), ways.end(), way) == ways.end()) ways.push_back(std::move(way));
+    if (!way.empty() && std::ranges::find(ways, way) == ways.end()) ways.push_back(std::move(way));
   }
   std::string told;
   for (std::size_t i = 0; i < std::min(ways.size(), kMostNamed); ++i) told += (i == 0 ? "" : "; ") + ways[i];

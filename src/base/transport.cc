@@ -21,7 +21,7 @@ using SystemTime = std::chrono::system_clock::time_point;
 constexpr double kMaxSeconds = 1e9;
 
 const std::string* Find(const HttpHeaders& headers, std::string_view name) {
-  const auto found = std::find_if(headers.begin(), headers.end(), [&](const auto& each) { return each.first == name; });
+  const auto found = std::ranges::find_if(headers, [&](const auto& each) { return each.first == name; });
   return found == headers.end() ? nullptr : &found->second;
 }
 

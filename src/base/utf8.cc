@@ -104,7 +104,7 @@ std::string_view Utf8Prefix(std::string_view text, std::size_t max_characters) {
 }
 
 std::int64_t CharactersIn(std::string_view text) {
-  return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+  return std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }
 
 }  // namespace reprise

@@ -149,8 +149,7 @@ int RunRestore(const CommandLine& line, const Environment& environment) {
   if (!restored) return Complain(NotRestored(restored.error(), *entry));
   if (line.json) return Print(DumpJson(*restored) + "\n"), kExitOk;
   Print(VisibleLine(entry->chat) + " is back as it was on " + VisibleLine(LocalTime(entry->deleted_at)) + "\n");
-  const auto same =
-      std::count_if(entries.begin(), entries.end(), [&](const auto& each) { return each.chat == entry->chat; });
+  const auto same = std::ranges::count_if(entries, [&](const auto& each) { return each.chat == entry->chat; });
   if (same > 1) Print("others of that name are still in the trash (`reprise restore` lists them)\n");
   return kExitOk;
 }

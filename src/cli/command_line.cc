@@ -462,8 +462,8 @@ class Grammar {
   bool IsWordAlone() const {
     const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
     return out_.opening && !has_separator_ && !out_.opening->empty() && is_letter(out_.opening->front()) &&
-           std::all_of(out_.opening->begin(), out_.opening->end(),
-                       [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '-' || c == '_'; });
+           std::ranges::all_of(*out_.opening,
+                               [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '-' || c == '_'; });
   }
   // The first unexpected argument: an unknown command or flag, or one too many.
   EarlyExit NotExpected() {

@@ -166,7 +166,7 @@ class Conversion {
   Result<std::vector<ChatId>> Wanted() const {
     if (line_.all_chats) {
       auto all = ChatFiles(options_.data_dir, MakeRecordFormat(nullptr), Disk()).ListChats();
-      if (all) std::sort(all->begin(), all->end());
+      if (all) std::ranges::sort(*all);
       return all;
     }
     std::vector<ChatId> chats;

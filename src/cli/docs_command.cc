@@ -64,7 +64,7 @@ int RunMan(const CommandLine& line, const Environment&) {
   }
   std::vector<std::string> known;
   for (const Json& command : commands) known.push_back(command["name"]);
-  if (std::find(known.begin(), known.end(), name) == known.end()) {
+  if (std::ranges::find(known, name) == known.end()) {
     return Misused("there is no command " + name + DidYouMean(name, known) + " (reprise --help lists them)");
   }
   if (PrintShared({page + ".1", page + ".1.gz"})) return kExitOk;

@@ -94,8 +94,8 @@ class Export {
   void BeginProgress(const std::vector<RecordReference>& wanted, bool folder) {
     LongTask task{.doing = "exporting", .things = "interactions"};
     if (folder && line_.format == "json") task.steps_each = 2;
-    const bool chats = std::none_of(wanted.begin(), wanted.end(),
-                                    [](const RecordReference& what) { return what.interaction.has_value(); });
+    const bool chats =
+        std::ranges::none_of(wanted, [](const RecordReference& what) { return what.interaction.has_value(); });
     if (progress_.is_shown() && chats) {
       std::vector<ChatId> ids;
       for (const RecordReference& what : wanted) ids.push_back(what.chat);
@@ -112,8 +112,8 @@ class Export {
   bool IntoFolder(const std::vector<RecordReference>& wanted, bool everything) const {
     if (line_.output.empty()) return false;
     if (IsDirectory(line_.output) || line_.output.ends_with('/')) return true;
-    const bool chats = everything || std::any_of(wanted.begin(), wanted.end(),
-                                                 [](const RecordReference& what) { return !what.interaction; });
+    const bool chats =
+        everything || std::ranges::any_of(wanted, [](const RecordReference& what) { return !what.interaction; });
     if (line_.format == "json") return chats || wanted.size() > 1;
     return line_.format == "markdown" && (everything || wanted.size() > 1);
   }

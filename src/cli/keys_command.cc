@@ -124,8 +124,7 @@ Result<Rewrapped> RewrapAll(const Options& options, const KeySet& keys, WorkCoun
     all.files += more.files;
     all.current += more.current;
     for (Error& left : more.left) {
-      const bool told = std::any_of(all.left.begin(), all.left.end(),
-                                    [&](const Error& other) { return other.detail == left.detail; });
+      const bool told = std::ranges::any_of(all.left, [&](const Error& other) { return other.detail == left.detail; });
       if (!told) all.left.push_back(std::move(left));
     }
   }

@@ -45,8 +45,8 @@ int ListChats(ChatReader& reader, bool json) {
       unreadable.push_back({id, std::move(summary.error())});
     }
   }
-  std::stable_sort(chats.begin(), chats.end(),
-                   [](const ChatSummary& a, const ChatSummary& b) { return a.updated_at > b.updated_at; });
+  std::ranges::stable_sort(chats,
+                           [](const ChatSummary& a, const ChatSummary& b) { return a.updated_at > b.updated_at; });
   const int status = unreadable.empty() ? kExitOk : kExitFailure;
   if (json) {
     Json list = Json::array();

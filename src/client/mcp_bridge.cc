@@ -22,14 +22,14 @@ constexpr std::size_t kMostRelays = 100;
 constexpr const char* kInitialize = "initialize";
 
 std::string HeaderIn(const HttpHeaders& headers, std::string_view name) {
-  const auto found = std::find_if(headers.begin(), headers.end(), [&](const auto& each) { return each.first == name; });
+  const auto found = std::ranges::find_if(headers, [&](const auto& each) { return each.first == name; });
   return found == headers.end() ? std::string() : found->second;
 }
 
 // Encodes text that cannot stand in a header as base64.
 std::string HeaderValue(const std::string& text) {
-  const bool is_plain = std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; }) &&
-                        !text.starts_with("=?base64?");
+  const bool is_plain =
+      std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; }) && !text.starts_with("=?base64?");
   if (is_plain) return text;
   std::string encoded = "=?base64?";
   AppendBase64(encoded, text);
@@ -146,7 +146,7 @@ void McpBridge::Take(const LineChannel::Line& line) {
 
 // Whether an "initialize" waits for its answer.
 bool McpBridge::IsGreeting() const {
-  return std::any_of(relays_.begin(), relays_.end(), [](const auto& relay) {
+  return std::ranges::any_of(relays_, [](const auto& relay) {
     return !relay->is_over && !relay->is_stateless() && TextMember(relay->message, "method") == kInitialize;
   });
 }
@@ -167,7 +167,7 @@ void McpBridge::Cancel(const Json& notification) {
 }
 
 McpBridge::Relay* McpBridge::RelayOf(const Json& id) const {
-  const auto found = std::find_if(relays_.begin(), relays_.end(), [&](const auto& relay) {
+  const auto found = std::ranges::find_if(relays_, [&](const auto& relay) {
     return !relay->is_over && relay->message.contains("method") && relay->message.contains("id") &&
            relay->message["id"] == id;
   });

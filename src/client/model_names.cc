@@ -28,11 +28,11 @@ Result<std::string> FindModel(const std::string& text, const Json& models, const
   if (!similar.empty()) {
     const std::size_t count = similar.size();
     similar.resize(std::min(count, kMostNamed));
-    std::for_each(similar.begin(), similar.end(), add);
+    std::ranges::for_each(similar, add);
     return Fail(ErrorCode::kConflict, "\"" + text + "\" means any of " + Counted(count, "model") + ": " + list +
                                           (count > kMostNamed ? ", ..." : "") + " (" + hint + ")");
   }
-  std::for_each(providers.begin(), providers.end(), add);
+  std::ranges::for_each(providers, add);
   return Fail(ErrorCode::kNotFound, "no model is called " + text +
                                         (provider.empty() ? DidYouMean(text, names) : "; the providers are: " + list) +
                                         " (" + hint + ")");

@@ -15,7 +15,7 @@ void KeepWaiting(std::vector<PendingQuestion>& open, const Json& stream_open) {
   std::erase_if(open, [&](const PendingQuestion& each) {
     const bool is_approval = std::holds_alternative<PendingApproval>(each);
     const Json& waiting = MemberOf(stream_open, is_approval ? "pending_approvals" : "pending_inputs");
-    return std::none_of(waiting.begin(), waiting.end(), [&](const Json& one) {
+    return std::ranges::none_of(waiting, [&](const Json& one) {
       return TextMember(one, is_approval ? "approval_id" : "request_id") == QuestionId(each);
     });
   });
@@ -57,8 +57,7 @@ std::vector<PendingQuestion> QuestionsIn(const Json& waiting) {
 }
 
 bool Has(const std::vector<PendingQuestion>& questions, const std::string& id) {
-  return std::any_of(questions.begin(), questions.end(),
-                     [&](const PendingQuestion& each) { return QuestionId(each) == id; });
+  return std::ranges::any_of(questions, [&](const PendingQuestion& each) { return QuestionId(each) == id; });
 }
 
 std::string RunPath(const InteractionRef& run) {

@@ -75,7 +75,7 @@ Result<std::vector<ChatId>> ChatsAt(ServerClient& server) {
     if (auto id = ChatId::Parse(TextMember(chat, "id"))) chats.push_back(*std::move(id));
     return true;
   }));
-  std::sort(chats.begin(), chats.end());
+  std::ranges::sort(chats);
   return chats;
 }
 

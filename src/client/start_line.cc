@@ -77,7 +77,7 @@ std::string RunningBeside(ServerClient& server, const std::string& chat) {
   const auto answer = server.Call("GET", "/chats?limit=50");
   if (!answer) return {};
   const Json& chats = MemberOf(*answer, "chats");
-  const auto running = std::count_if(chats.begin(), chats.end(), [&](const Json& each) {
+  const auto running = std::ranges::count_if(chats, [&](const Json& each) {
     return TextMember(each, "head_status") == "RUNNING" && TextMember(each, "id") != chat;
   });
   return running == 0 ? ""

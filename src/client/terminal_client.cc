@@ -433,18 +433,16 @@ bool TerminalClient::MayBeQueuedHere() {
   if (queued_.empty()) return false;
   const auto queue = server_.Call("GET", path_ + "/queue");
   const Json waiting = queue ? queue->value("queue", Json::array()) : Json::array();
-  return !std::all_of(queued_.begin(), queued_.end(), [&](const QueuedText& own) {
-    return std::any_of(waiting.begin(), waiting.end(),
-                       [&](const Json& each) { return TextMember(each, "id") == own.id; });
+  return !std::ranges::all_of(queued_, [&](const QueuedText& own) {
+    return std::ranges::any_of(waiting, [&](const Json& each) { return TextMember(each, "id") == own.id; });
   });
 }
 
 // Shows the chat's next run if none is shown: a message queued here, or another client's run.
 void TerminalClient::ShowNext() {
   while (!running()) {
-    const auto begun = std::find_if(queued_.begin(), queued_.end(), [](const QueuedText& each) {
-      return !each.stream->received().empty() || each.stream->ended();
-    });
+    const auto begun = std::ranges::find_if(
+        queued_, [](const QueuedText& each) { return !each.stream->received().empty() || each.stream->ended(); });
     if (begun != queued_.end()) {
       QueuedText next = std::move(*begun);
       queued_.erase(begun);

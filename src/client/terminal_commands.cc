@@ -322,9 +322,8 @@ std::optional<Json> TerminalClient::FilesOfEdit(const Json& preview) {
   const Json files = preview.value("files", Json::array());
   if (files.empty()) return Json::object();
   TellOfEach(preview, "can be put back: ");
-  const bool conflict = preview.contains("omitted") || std::any_of(files.begin(), files.end(), [](const Json& file) {
-                          return file.contains("reason");
-                        });
+  const bool conflict = preview.contains("omitted") ||
+                        std::ranges::any_of(files, [](const Json& file) { return file.contains("reason"); });
   std::string answer;
   Json chosen = {{"files", "restore"}};
   const std::string prompt = conflict ? "put files back? [y]es, [f]orce, [N]o> " : "put files back? [y]es, [N]o> ";
@@ -341,8 +340,7 @@ std::optional<Json> TerminalClient::FilesOfEdit(const Json& preview) {
 
 // Asks about files that an imported chat would write into the workspace, shown before. False: do nothing.
 bool TerminalClient::AgreesToImported(const Json& files, Json& choice) {
-  const bool is_any =
-      std::any_of(files.begin(), files.end(), [](const Json& file) { return file.contains("imported"); });
+  const bool is_any = std::ranges::any_of(files, [](const Json& file) { return file.contains("imported"); });
   if (!is_any) return true;
   std::string answer;
   const std::string prompt = "some of it comes from an imported chat and was not seen here: write it? [y]es, [N]o> ";
@@ -615,7 +613,7 @@ bool TerminalClient::SetChatsMode() {
 
 void TerminalClient::Mode(const std::string& arguments) {
   static const std::vector<std::string> names = {"ask", "edits", "all", "auto", "plan"};
-  const auto chosen = std::find(names.begin(), names.end(), arguments);
+  const auto chosen = std::ranges::find(names, arguments);
   if (!arguments.empty() && chosen == names.end()) {
     return Complain("no mode is called " + arguments + DidYouMean(arguments, names) +
                     " (ask, plan, edits, auto or all)");
@@ -811,7 +809,7 @@ void TerminalClient::Instructions(const std::string&) {
 // --- files -------------------------------------------------------------------------------------------------------
 
 void TerminalClient::AddOnce(std::vector<std::string>& ids, const std::string& id) {
-  if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
+  if (std::ranges::find(ids, id) == ids.end()) ids.push_back(id);
 }
 
 std::optional<std::string> TerminalClient::Upload(const std::string& path) {
@@ -939,7 +937,7 @@ std::vector<std::string> TerminalClient::Complete(const std::string& line) {
     }
     add(before, name, is_folder ? "/" : is_quoted ? "\"" : "");
   }
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   return found;
 }
 

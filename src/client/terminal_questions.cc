@@ -98,8 +98,7 @@ bool TerminalClient::AllowedByMode(const OpenQuestion& question) {
   const auto change = server_.Call("GET", "/approvals/" + question.id() + "/change");
   if (!change) return false;
   const auto changes = ChangesIn(*change);  // a patch may delete files, which this mode does not allow
-  return std::all_of(changes.begin(), changes.end(),
-                     [](const Json& each) { return TextIn(each, "after").has_value(); });
+  return std::ranges::all_of(changes, [](const Json& each) { return TextIn(each, "after").has_value(); });
 }
 
 // Shows a change of a file first; other calls are shown when they run. False if the answer failed.
@@ -540,13 +539,13 @@ bool TerminalClient::AskInput(const OpenQuestion& question) {
   };
   // Digits choose an option, unless an option is itself a number.
   std::string letters;
-  if (options.size() <= 9 && std::none_of(options.begin(), options.end(), is_number)) {
+  if (options.size() <= 9 && std::ranges::none_of(options, is_number)) {
     for (std::size_t i = 1; i <= options.size(); ++i) letters += static_cast<char>('0' + i);
   }
   const std::string prompt = options.empty() ? "answer: " : "answer (a number, or words): ";
   for (;;) {
     if (Answer(Choice(prompt, letters), line) != Answered::kLine) return true;
-    const bool is_option = std::find(options.begin(), options.end(), line) != options.end();
+    const bool is_option = std::ranges::find(options, line) != options.end();
     if (line.find_first_not_of(" \t\n") == std::string::npos) {
       Tell("(Enter alone is no answer: /decline gives none)");
     } else if (options.empty() || is_option || !is_number(line)) {

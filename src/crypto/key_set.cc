@@ -46,7 +46,7 @@ class SecretParser {
   static bool HasDuplicates(const element& value) {
     if (value.is_array()) {
       const simdjson::dom::array elements(value);
-      return std::any_of(elements.begin(), elements.end(), HasDuplicates);
+      return std::ranges::any_of(elements, HasDuplicates);
     }
     if (!value.is_object()) return false;
     std::vector<std::string_view> names;
@@ -54,8 +54,8 @@ class SecretParser {
       if (HasDuplicates(member)) return true;
       names.push_back(name);
     }
-    std::sort(names.begin(), names.end());
-    return std::adjacent_find(names.begin(), names.end()) != names.end();
+    std::ranges::sort(names);
+    return std::ranges::adjacent_find(names) != names.end();
   }
 
   simdjson::dom::parser parser_;
@@ -69,9 +69,8 @@ tl::unexpected<Error> InvalidKeys(std::string what) {
 // A kid is copied into every sealed file, so it must not need an escape in JSON.
 bool IsKid(std::string_view kid) {
   static constexpr std::string_view kOther = "-._~:+/=@";
-  return !kid.empty() && kid.size() <= 128 && std::all_of(kid.begin(), kid.end(), [](char c) {
-    return IsAsciiAlnum(c) || kOther.find(c) != std::string_view::npos;
-  });
+  return !kid.empty() && kid.size() <= 128 &&
+         std::ranges::all_of(kid, [](char c) { return IsAsciiAlnum(c) || kOther.find(c) != std::string_view::npos; });
 }
 
 // The text of a member; a view without data if it is not a string.
@@ -121,7 +120,7 @@ Result<KeySet> KeySet::Parse(std::string_view jwk_set) {
   for (const element jwk : list) {
     auto key = KeyFromJwk(jwk);
     if (!key) return Fail(std::move(key.error()));
-    const bool twice = std::any_of(keys.begin(), keys.end(), [&](const Key& other) { return other.kid == key->kid; });
+    const bool twice = std::ranges::any_of(keys, [&](const Key& other) { return other.kid == key->kid; });
     if (twice) return InvalidKeys("two keys have the same kid");
     keys.push_back(*std::move(key));
   }
@@ -169,7 +168,7 @@ KeySet KeySet::WithNewKey() const {
 KeySet KeySet::WithoutOldKeys() const { return Of(CopyOf(current())).BoundTo(tenant_); }
 
 const KeySet::Key* KeySet::Find(std::string_view kid) const {
-  const auto key = std::find_if(keys_.begin(), keys_.end(), [&](const Key& candidate) { return candidate.kid == kid; });
+  const auto key = std::ranges::find(keys_, kid, &Key::kid);
   return key == keys_.end() ? nullptr : &*key;
 }
 

@@ -24,7 +24,7 @@ SecretKey SecretKey::Random() {
 std::optional<SecretKey> SecretKey::FromBytes(std::string_view bytes) {
   if (bytes.size() != kBytes) return std::nullopt;
   SecretKey key;
-  std::copy(bytes.begin(), bytes.end(), key.bytes_.begin());
+  std::ranges::copy(bytes, key.bytes_.begin());
   return key;
 }
 

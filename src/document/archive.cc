@@ -69,7 +69,7 @@ Archive::Archive(int fd) : fd_(fd) {
   unpacked_ = 0;
 }
 
-bool Archive::Has(std::string_view name) const { return std::find(names_.begin(), names_.end(), name) != names_.end(); }
+bool Archive::Has(std::string_view name) const { return std::ranges::find(names_, name) != names_.end(); }
 
 void Archive::Count(std::uint64_t bytes) {
   if (bytes > kMaxBytes) {

@@ -47,7 +47,7 @@ struct Section {
   std::string condition;
 
   bool Has(Token::Kind kind) const {
-    return std::any_of(tokens.begin(), tokens.end(), [&](const Token& token) { return token.kind == kind; });
+    return std::ranges::any_of(tokens, [&](const Token& token) { return token.kind == kind; });
   }
   bool IsDate() const { return Has(Token::Kind::kDate) || Has(Token::Kind::kElapsed) || Has(Token::Kind::kHalfDay); }
 };

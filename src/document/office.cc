@@ -455,7 +455,7 @@ class Row {
     const std::size_t gap = column > at_ ? std::min(column - at_ - (at_ == 0 ? 1 : 0), kMaxGap) : 0;
     out_.Add(std::string(gap, '\t'));
     at_ = column;
-    std::replace(text.begin(), text.end(), '\n', ' ');
+    std::ranges::replace(text, '\n', ' ');
     out_.Add(text);
   }
   void End() {

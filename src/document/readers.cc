@@ -89,7 +89,7 @@ constexpr std::array<std::string_view, 7> kHidden = {"script", "style", "noscrip
 
 template <std::size_t N>
 bool IsOneOf(std::string_view name, const std::array<std::string_view, N>& names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 struct Page {
@@ -160,7 +160,7 @@ Encoding EncodingOf(std::string_view first) {
   if (first.starts_with("\xff\xfe")) return {XML_CHAR_ENCODING_UTF16LE, true};
   if (first.starts_with("\xfe\xff")) return {XML_CHAR_ENCODING_UTF16BE, true};
   const std::string_view whole = first.substr(0, first.size() - IncompleteUtf8Tail(first));
-  const bool is_ascii = std::none_of(whole.begin(), whole.end(), [](char c) { return (c & 0x80) != 0; });
+  const bool is_ascii = std::ranges::none_of(whole, [](char c) { return (c & 0x80) != 0; });
   return IsUtf8(whole) ? Encoding{XML_CHAR_ENCODING_UTF8, !is_ascii} : Encoding{};
 }
 

@@ -22,7 +22,7 @@ std::vector<WebSource> SourcesOf(const std::vector<Citation>& citations) {
   std::vector<WebSource> sources;
   for (const Citation& each : citations) {
     const auto is_same = [&](const WebSource& source) { return source.url == each.source.url; };
-    if (std::none_of(sources.begin(), sources.end(), is_same)) sources.push_back(each.source);
+    if (std::ranges::none_of(sources, is_same)) sources.push_back(each.source);
   }
   return sources;
 }

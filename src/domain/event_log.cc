@@ -165,7 +165,7 @@ EventLog::View EventLog::Read(std::uint64_t offset) const {
 void EventLog::Forget(std::uint64_t offset) {
   const std::lock_guard lock(mutex_);
   const auto is_needed = [&](const auto& segment) { return segment->begin + segment->bytes.size() > offset; };
-  segments_.erase(segments_.begin(), std::find_if(segments_.begin(), segments_.end(), is_needed));
+  segments_.erase(segments_.begin(), std::ranges::find_if(segments_, is_needed));
 }
 
 std::uint64_t EventLog::kept_bytes() const {

@@ -21,7 +21,7 @@ bool IsDeceptive(std::string_view character) {
   static constexpr std::string_view kCharacters[] = {"\u2028", "\u2029", "\u200e", "\u200f", "\u061c",
                                                      "\u202a", "\u202b", "\u202c", "\u202d", "\u202e",
                                                      "\u2066", "\u2067", "\u2068", "\u2069", "\ufeff"};
-  return std::find(std::begin(kCharacters), std::end(kCharacters), character) != std::end(kCharacters);
+  return std::ranges::find(kCharacters, character) != std::end(kCharacters);
 }
 
 bool IsControl(std::string_view character) {
@@ -51,16 +51,15 @@ bool IsToken(std::string_view text) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
            std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c)) != std::string_view::npos;
   };
-  return !text.empty() && std::all_of(text.begin(), text.end(), allowed);
+  return !text.empty() && std::ranges::all_of(text, allowed);
 }
 
 constexpr std::string_view kAsText = "utf-8", kAsBase64Url = "base64url";
 
 // Each control character takes six bytes in JSON.
 bool IsShortAsJson(std::string_view text) {
-  const auto controls = std::count_if(text.begin(), text.end(), [](unsigned char c) { return c < 0x20; });
-  const auto breaks =
-      std::count_if(text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r' || c == '\t'; });
+  const auto controls = std::ranges::count_if(text, [](unsigned char c) { return c < 0x20; });
+  const auto breaks = std::ranges::count_if(text, [](char c) { return c == '\n' || c == '\r' || c == '\t'; });
   return static_cast<std::size_t>(controls - breaks) <= text.size() / 16;
 }
 

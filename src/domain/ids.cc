@@ -22,7 +22,7 @@ constexpr std::size_t kFileIdBytes = 16;  // random bytes
 
 Result<ChatId> ChatId::Parse(std::string_view text) {
   const auto allowed = [](char c) { return IsAsciiAlnum(c) || c == '_' || c == '-'; };
-  if (text.empty() || text.size() > 64 || !IsAsciiAlnum(text[0]) || !std::all_of(text.begin(), text.end(), allowed)) {
+  if (text.empty() || text.size() > 64 || !IsAsciiAlnum(text[0]) || !std::ranges::all_of(text, allowed)) {
     return Fail(Reason::kInvalidChatId,
                 "a chat id is 1 to 64 letters, digits, '_' or '-', the first a letter or digit");
   }
@@ -55,7 +55,7 @@ std::string InteractionId::str() const {
 Result<FileId> FileId::Parse(std::string_view text) {
   const std::string_view hex = text.substr(std::min(kFilePrefix.size(), text.size()));
   const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
-  if (text.starts_with(kFilePrefix) && hex.size() == 2 * kFileIdBytes && std::all_of(hex.begin(), hex.end(), is_hex)) {
+  if (text.starts_with(kFilePrefix) && hex.size() == 2 * kFileIdBytes && std::ranges::all_of(hex, is_hex)) {
     return FileId(std::string(text));
   }
   return Fail(Reason::kInvalidFileId, "a file's id is \"file_\" and 32 hexadecimal digits");
@@ -67,8 +67,7 @@ bool IsPrincipalName(std::string_view name) {
   constexpr std::size_t kMostBytes = 255;
   constexpr char kDelete = 0x7f;
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == kDelete; };
-  return !name.empty() && name.size() <= kMostBytes && IsUtf8(name) &&
-         std::none_of(name.begin(), name.end(), is_control);
+  return !name.empty() && name.size() <= kMostBytes && IsUtf8(name) && std::ranges::none_of(name, is_control);
 }
 
 }  // namespace reprise

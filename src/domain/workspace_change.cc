@@ -47,7 +47,7 @@ Result<FileVersion> VersionFromJson(const Json& json) {
   JsonReader reader(json, "file version");
   FileVersion version;
   const std::string type = reader.String("type");
-  const auto kind = std::find(kKinds.begin(), kKinds.end(), type);
+  const auto kind = std::ranges::find(kKinds, type);
   if (kind == kKinds.end()) reader.Reject("type");
   version.kind = static_cast<FileVersion::Kind>(std::min<std::size_t>(kind - kKinds.begin(), 2));
   if (version.kind != FileVersion::Kind::kLink) {

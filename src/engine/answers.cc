@@ -85,8 +85,7 @@ Result<void> Answers::CheckApproval(const ChatId& chat, const event::ApprovalReq
     return Fail(InvalidAnswer("\"scope\" must be \"once\": \"outside_sandbox\" is for one call"));
   }
   if (!answer.approved) return {};
-  if (answer.mode &&
-      std::find(request.modes.begin(), request.modes.end(), ToString(*answer.mode)) == request.modes.end()) {
+  if (answer.mode && std::ranges::find(request.modes, ToString(*answer.mode)) == request.modes.end()) {
     return Fail(InvalidAnswer("\"mode\" must be one of those in approval_required.modes"));
   }
   TRY(CheckGrant(request, answer));
@@ -131,8 +130,8 @@ Result<void> Answers::CheckGrant(const event::ApprovalRequired& request, const A
   if (answer.arguments) {
     return Fail(InvalidAnswer("\"pattern\" does not go with \"arguments\": it was offered for those that were shown"));
   }
-  if (std::none_of(request.patterns.begin(), request.patterns.end(),
-                   [&](const CallPattern& each) { return each.pattern == *answer.pattern; })) {
+  if (std::ranges::none_of(request.patterns,
+                           [&](const CallPattern& each) { return each.pattern == *answer.pattern; })) {
     return Fail(InvalidAnswer("\"pattern\" must be one of those in approval_required.patterns"));
   }
   return {};
@@ -237,7 +236,7 @@ void AddOthers(std::vector<Pending>& here, const std::vector<PendingQuestion>& a
     const auto* const pending = std::get_if<Pending>(&question);
     if (!pending) continue;
     const auto is_it = [&](const Pending& each) { return each.request.*id == pending->request.*id; };
-    if (std::none_of(here.begin(), here.end(), is_it)) here.push_back(*pending);
+    if (std::ranges::none_of(here, is_it)) here.push_back(*pending);
   }
 }
 
@@ -292,7 +291,7 @@ Result<typename Requests<Kind>::Found> Answers::FindOpen(const Requests<Kind>& r
 template <typename Kind>
 bool Answers::WasAsked(std::string_view id, const InteractionRef& within) const {
   const auto stored = interactions_.Find(within.chat_id, within.interaction_id);
-  return stored && std::any_of(stored->events.begin(), stored->events.end(), [&](const AgentEvent& each) {
+  return stored && std::ranges::any_of(stored->events, [&](const AgentEvent& each) {
            const auto* request = std::get_if<decltype(Kind::Pending::request)>(&each.payload);
            return request != nullptr && request->*Kind::kId == id;
          });

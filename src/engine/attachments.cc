@@ -119,7 +119,7 @@ class Gatherer {
     if (services_.documents == nullptr || part.tokens == 0) return;
     const auto text = services_.documents->Read(file, {});
     if (text) {
-      const auto pages = std::count((*text)->begin(), (*text)->end(), '\f');  // one after each page
+      const auto pages = std::ranges::count(*(*text), '\f');  // one after each page
       if (pages > 0) part.tokens = pages * kTokensPerPage;
     } else if (text.error().code == ErrorCode::kInvalidArgument) {
       part.tokens = 0;
@@ -138,8 +138,7 @@ class Gatherer {
 // Transcribes recordings that the model got as files, because an earlier failure may be over.
 void TranscribeAgain(Audio& audio, FilesOfChat& files, const ModelAbilities& abilities, Attached& attached) {
   for (Attachment& file : attached.files) {
-    const auto part = std::find_if(attached.parts.begin(), attached.parts.end(),
-                                   [&](const MessagePart& each) { return each.file_id == file.id; });
+    const auto part = std::ranges::find(attached.parts, file.id, &MessagePart::file_id);
     if (part == attached.parts.end() || part->kind != MessagePart::Kind::kAudio || TakesRecording(abilities, *part))
       continue;
     const std::string head = HeadOf(file);
@@ -214,7 +213,7 @@ void NoteFor(const AttachmentServices& services, const ChatId& chat, const PartR
 
 Result<FileInfo> KeepOnce(FileStore& store, const ChatId& chat, StoredFile file) {
   if (const auto listing = store.List(chat)) {
-    const auto same = std::find_if(listing->files.begin(), listing->files.end(), [&](const FileInfo& each) {
+    const auto same = std::ranges::find_if(listing->files, [&](const FileInfo& each) {
       return each.digest == file.info.digest && each.filename == file.info.filename &&
              each.mime_type == file.info.mime_type;
     });

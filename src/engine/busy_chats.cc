@@ -185,14 +185,14 @@ bool BusyChats::AwaitAllWork(std::chrono::nanoseconds limit) {
   MutexLock lock(mutex_);
   return changed_.wait_for(lock, limit, [this]() REQUIRES(mutex_) {
     const auto is_about_to_start = [](const auto& chat) { return chat.second == nullptr; };
-    return unfinished_ == 0 && std::none_of(active_.begin(), active_.end(), is_about_to_start);
+    return unfinished_ == 0 && std::ranges::none_of(active_, is_about_to_start);
   });
 }
 
 Engine::Counters BusyChats::counters() const {
   const auto runs = Runs();
   const auto waits = [](const auto& run) { return run->status() != InteractionStatus::kRunning; };
-  const auto waiting = static_cast<std::size_t>(std::count_if(runs.begin(), runs.end(), waits));
+  const auto waiting = static_cast<std::size_t>(std::ranges::count_if(runs, waits));
   const MutexLock lock(mutex_);
   Engine::Counters counters = counters_;
   counters.active_runs = active_.size();

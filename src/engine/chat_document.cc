@@ -149,15 +149,14 @@ class ForeignChatReader {
  private:
   // Keeps the documents' numbers if all have one; otherwise numbers them in order of creation.
   Result<void> Number(std::vector<ForeignInteraction>& documents) {
-    const bool own = std::all_of(documents.begin(), documents.end(), [](const ForeignInteraction& document) {
-      return InteractionId::Parse(document.name).has_value();
-    });
+    const bool own = std::ranges::all_of(
+        documents, [](const ForeignInteraction& document) { return InteractionId::Parse(document.name).has_value(); });
     const auto key = [own](const ForeignInteraction& document) {
       const auto time = own ? std::nullopt : ParseForeignTime(TextMember(document.json, "created_at"));
       return std::pair(own ? InteractionId::Parse(document.name)->number() : 0, time.value_or(Timestamp()));
     };
-    std::stable_sort(documents.begin(), documents.end(),
-                     [&](const ForeignInteraction& a, const ForeignInteraction& b) { return key(a) < key(b); });
+    std::ranges::stable_sort(documents,
+                             [&](const ForeignInteraction& a, const ForeignInteraction& b) { return key(a) < key(b); });
     std::uint32_t next = 1;
     for (const ForeignInteraction& document : documents) {
       const auto id = own ? *InteractionId::Parse(document.name) : InteractionId::FromNumber(next++);
@@ -467,12 +466,10 @@ IncomingChat ToIncomingChat(const ChatId& name, ForeignChat foreign) {
     return states->Whole(id);
   };
   chat.load_file = [held](const FileId& id) -> Result<StoredFile> {
-    return *std::find_if(held->files.begin(), held->files.end(),
-                         [&](const StoredFile& file) { return file.info.id == id; });
+    return *std::ranges::find_if(held->files, [&](const StoredFile& file) { return file.info.id == id; });
   };
   chat.load_blob = [held](const std::string& digest) -> Result<std::string> {
-    return std::find_if(held->blobs.begin(), held->blobs.end(), [&](const Blob& blob) { return blob.digest == digest; })
-        ->content;
+    return std::ranges::find(held->blobs, digest, &Blob::digest)->content;
   };
   return chat;
 }

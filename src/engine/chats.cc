@@ -50,7 +50,7 @@ Result<History> Chats::GetHistory(const ChatId& chat, bool all_branches) {
   Chat all = stored ? *std::move(stored) : Chat{ChatSummary{.id = chat}, {}, {}};
   std::optional<InteractionId> leaf = all.summary.head;
   const auto has_it = [&](const Interaction& each) { return running && each.id == running->id; };
-  if (running && std::none_of(all.interactions.begin(), all.interactions.end(), has_it)) {
+  if (running && std::ranges::none_of(all.interactions, has_it)) {
     leaf = running->id;
     FillFromBegun(all.summary, *running);
     all.interactions.push_back(*std::move(running));
@@ -251,7 +251,7 @@ Result<std::vector<Job>> Chats::ListJobs(const ChatId& chat) {
   if (busy_.RunOf(chat)) return jobs;
   const auto head = LoadForChange(chat);
   for (const StartedJob& started : head ? head->state.jobs : std::vector<StartedJob>()) {
-    const bool is_here = std::any_of(jobs.begin(), jobs.end(), [&](const Job& job) { return job.id == started.id; });
+    const bool is_here = std::ranges::any_of(jobs, [&](const Job& job) { return job.id == started.id; });
     if (!is_here) jobs.push_back({.id = started.id, .command = started.command, .end = JobEnd{.reason = "lost"}});
   }
   return jobs;
@@ -610,7 +610,7 @@ Result<void> Chats::PutMissingFiles(const ChatId& chat, const std::vector<FileId
   const auto there = TRY(services_.parts.files->List(chat));
   for (const FileId& id : files) {
     const auto is_it = [&](const FileInfo& other) { return other.id == id; };
-    if (std::any_of(there.files.begin(), there.files.end(), is_it)) continue;
+    if (std::ranges::any_of(there.files, is_it)) continue;
     const auto file = TRY(load(id));
     if (auto put = services_.parts.files->Put(chat, file); !put) return put;
   }
@@ -624,7 +624,7 @@ Result<void> Chats::CopyFiles(const ChatId& from, const ChatId& to) const {
   bool damaged = !wanted.damaged.empty();
   for (const FileInfo& each : wanted.files) {
     const auto is_it = [&](const FileInfo& other) { return other.id == each.id; };
-    if (std::any_of(there.files.begin(), there.files.end(), is_it)) continue;
+    if (std::ranges::any_of(there.files, is_it)) continue;
     const auto file = store.Get(from, each.id);
     if (!file && IsNotFound(file.error())) continue;  // deleted meanwhile
     if (!file && file.error().code == ErrorCode::kCorruption) {

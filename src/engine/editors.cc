@@ -259,10 +259,8 @@ Result<std::size_t> Editors::Offer(const ChatId& chat, std::vector<EditorTool> t
     offered.push_back(std::make_shared<OfferedTool>(state_, editor, std::move(tool)));
   }
   const auto set = all.With(offered);
-  const std::size_t taken =
-      static_cast<std::size_t>(std::count_if(offered.begin(), offered.end(), [&](const auto& tool) {
-        return set->Find(tool->traits().spec.name) == tool.get();
-      }));
+  const std::size_t taken = static_cast<std::size_t>(std::ranges::count_if(
+      offered, [&](const auto& tool) { return set->Find(tool->traits().spec.name) == tool.get(); }));
   const MutexLock lock(state_->mutex);
   if (editor->is_gone) return none();
   if (state_->offered_bytes - editor->offered_bytes + bytes > kMostOffered) {

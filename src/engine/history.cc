@@ -28,9 +28,9 @@ class WholeChats final : public HistorySource {
     ChatOutline outline{.summary = chat.summary};
     std::vector<InteractionId> ids;
     for (const Interaction& each : chat.interactions) ids.push_back(each.id);
-    outline.has_running = running && std::find(ids.begin(), ids.end(), running->id) != ids.end();
+    outline.has_running = running && std::ranges::find(ids, running->id) != ids.end();
     for (const DamagedInteraction& each : chat.damaged) ids.push_back(each.id);
-    std::sort(ids.begin(), ids.end());
+    std::ranges::sort(ids);
     const auto leaf = running && !outline.has_running ? running->parent_id : chat.summary.head;
     const auto branch = BranchOf(chat.interactions, chat.damaged, leaf);
     outline.has_before = !range.before || (running && *range.before == running->id);

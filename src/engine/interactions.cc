@@ -13,8 +13,7 @@ namespace reprise {
 namespace {
 
 const Interaction* Find(const std::vector<Interaction>& interactions, InteractionId id) {
-  const auto found =
-      std::find_if(interactions.begin(), interactions.end(), [&](const Interaction& each) { return each.id == id; });
+  const auto found = std::ranges::find(interactions, id, &Interaction::id);
   return found == interactions.end() ? nullptr : &*found;
 }
 
@@ -53,8 +52,7 @@ std::set<InteractionId> BranchOf(const std::vector<Interaction>& interactions,
     if (const Interaction* interaction = Find(interactions, *leaf)) {
       parent = interaction->parent_id;
     } else {
-      const auto found = std::find_if(damaged.begin(), damaged.end(),
-                                      [&](const DamagedInteraction& each) { return each.id == *leaf; });
+      const auto found = std::ranges::find(damaged, *leaf, &DamagedInteraction::id);
       if (found == damaged.end()) break;
       parent = found->parent_id;
     }
@@ -164,7 +162,7 @@ bool Interactions::IsRescued(const InteractionRef& ref) {
 
 bool Interactions::HasRescued(const ChatId& chat) const {
   const MutexLock lock(mutex_);
-  return std::any_of(rescued_.begin(), rescued_.end(), [&](const auto& each) { return each.first.first == chat; });
+  return std::ranges::any_of(rescued_, [&](const auto& each) { return each.first.first == chat; });
 }
 
 std::vector<Interaction> Interactions::RescuedAfter(const ChatId& chat, std::optional<InteractionId> head) {

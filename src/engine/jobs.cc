@@ -190,8 +190,7 @@ class Jobs::OfChat final : public JobsOfChat {
 std::unique_ptr<JobsOfChat> Jobs::Of(const ChatId& chat) { return std::make_unique<OfChat>(*this, chat); }
 
 std::size_t Jobs::CountRunning(const Row& row) {
-  return static_cast<std::size_t>(
-      std::count_if(row.begin(), row.end(), [](const auto& each) { return !each->has_ended(); }));
+  return static_cast<std::size_t>(std::ranges::count_if(row, [](const auto& each) { return !each->has_ended(); }));
 }
 
 Result<Job> Jobs::Start(const ChatId& chat, std::string command, JobsOfChat::Main main,
@@ -218,7 +217,7 @@ Result<Job> Jobs::Start(const ChatId& chat, std::string command, JobsOfChat::Mai
     }
     row.push_back(std::move(running));
     for (auto ended = row.size() - active; ended > kMostEnded + 1; --ended) {
-      const auto oldest = std::find_if(row.begin(), row.end(), [](const auto& each) { return each->has_ended(); });
+      const auto oldest = std::ranges::find_if(row, [](const auto& each) { return each->has_ended(); });
       if (oldest == row.end()) break;
       forgotten.push_back(std::move(*oldest));
       row.erase(oldest);

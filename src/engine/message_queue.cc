@@ -182,7 +182,7 @@ Result<void> MessageQueues::Add(const std::shared_ptr<QueuedRun>& run) {
 void MessageQueues::AddFirst(const std::shared_ptr<QueuedRun>& run) {
   const MutexLock lock(mutex_);
   Queue& queue = queues_[run->chat_id];
-  const auto place = std::find_if(queue.begin(), queue.end(), [](const auto& each) { return each->durable(); });
+  const auto place = std::ranges::find_if(queue, [](const auto& each) { return each->durable(); });
   queue.insert(place, run);
   run->state_ = QueuedRun::State::kWaiting;
 }
@@ -304,7 +304,7 @@ QueuedRef MessageQueues::reference(const QueuedRun& run) const {
 std::shared_ptr<QueuedRun> MessageQueues::Find(const ChatId& chat, std::string_view id) const {
   const auto found = queues_.find(chat);
   if (found == queues_.end()) return nullptr;
-  const auto place = std::find_if(found->second.begin(), found->second.end(), [&](const auto& run) {
+  const auto place = std::ranges::find_if(found->second, [&](const auto& run) {
     return run->durable() && run->id == id && run->state_ != QueuedRun::State::kStarting;
   });
   return place == found->second.end() ? nullptr : *place;
@@ -425,7 +425,7 @@ Result<std::vector<ChatId>> MessageQueues::RefreshAll() {
   {
     const MutexLock lock(mutex_);
     for (const auto& [chat, queue] : queues_) {
-      if (std::find(chats->begin(), chats->end(), chat) == chats->end()) chats->push_back(chat);
+      if (std::ranges::find(*chats, chat) == chats->end()) chats->push_back(chat);
     }
   }
   std::erase_if(*chats, [&](const ChatId& chat) {

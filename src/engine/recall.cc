@@ -36,7 +36,7 @@ std::vector<std::string> WordsOf(const std::string& query) {
   for (std::size_t begin = 0; begin < query.size() && words.size() < kMostWords;) {
     const std::size_t end = std::min(query.find_first_of(" \t\r\n", begin), query.size());
     std::string word = LowerCase(query.substr(begin, end - begin));
-    if (!word.empty() && std::find(words.begin(), words.end(), word) == words.end()) words.push_back(std::move(word));
+    if (!word.empty() && std::ranges::find(words, word) == words.end()) words.push_back(std::move(word));
     begin = end + 1;
   }
   return words;
@@ -104,7 +104,7 @@ class Search {
 
   // The best first; of equally good ones the newest of each chat.
   std::string Told() {
-    std::stable_sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) { return a.words > b.words; });
+    std::ranges::stable_sort(found_, [](const Found& a, const Found& b) { return a.words > b.words; });
     const std::size_t shown = std::min(found_.size(), kMostFound);
     std::string text;
     for (std::size_t i = 0; i < shown; ++i) text += found_[i].place + ":\n" + found_[i].snippet + "\n\n";
@@ -122,7 +122,7 @@ class Search {
           "chat " + chat.str() + (title.empty() ? "" : " (" + title + ")") + ", turn " + interaction.id.str();
       place += match.seq == 0 ? ", the user's message"
                               : ", event " + std::to_string(match.seq) + " (" + std::string(match.where) + ")";
-      found.push_back({.words = static_cast<std::size_t>(std::count_if(words_.begin(), words_.end(), has)),
+      found.push_back({.words = static_cast<std::size_t>(std::ranges::count_if(words_, has)),
                        .place = std::move(place),
                        .snippet = std::move(match.snippet)});
     }

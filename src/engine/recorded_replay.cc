@@ -202,8 +202,7 @@ RecordedRound* Replay::Round() {
 const RecordedCall* Replay::CallOf(const std::string& id) {
   const RecordedRound* round = Round();
   if (round == nullptr) return nullptr;
-  const auto found =
-      std::find_if(round->calls.begin(), round->calls.end(), [&](const auto& each) { return each.call.id == id; });
+  const auto found = std::ranges::find_if(round->calls, [&](const auto& each) { return each.call.id == id; });
   return found == round->calls.end() ? nullptr : &*found;
 }
 
@@ -302,8 +301,8 @@ CallGuard::Verdict Replay::Review(std::uint32_t, const ToolCall& call, const std
   const MutexLock lock(mutex_);
   const RecordedRound* round = Round();
   if (round == nullptr) return {};
-  const auto recorded = std::find_if(round->calls.begin(), round->calls.end(),
-                                     [&](const RecordedCall& each) { return each.call.id == call.id; });
+  const auto recorded =
+      std::ranges::find_if(round->calls, [&](const RecordedCall& each) { return each.call.id == call.id; });
   if (recorded == round->calls.end()) return {};
   return {.refusal = {}, .arguments = recorded->changed};
 }
@@ -338,7 +337,7 @@ void Replay::Bind(const Tool& tool, std::string_view arguments) {
   if (round == nullptr) return;
   for (const RecordedCall& call : round->calls) {
     if (call.call.name != tool.traits().spec.name || call.call.arguments != arguments) continue;
-    if (std::find(bound_.begin(), bound_.end(), &call) != bound_.end()) continue;
+    if (std::ranges::find(bound_, &call) != bound_.end()) continue;
     bound_.push_back(&call);
     const_cast<RecordedTool&>(static_cast<const RecordedTool&>(tool)).Bind(call);
     return;
@@ -408,8 +407,7 @@ Async<Result<ApprovalGate::Reply>> Replay::AskInput(std::uint32_t round_index, e
     const auto* asked = next ? std::get_if<event::InputRequired>(&next->payload) : nullptr;
     if (asked != nullptr) request.request_id = asked->request_id;
     const auto& calls = Round()->calls;  // one of these calls asks
-    call = &*std::find_if(calls.begin(), calls.end(),
-                          [&](const RecordedCall& each) { return each.call.id == request.call_id; });
+    call = &*std::ranges::find_if(calls, [&](const RecordedCall& each) { return each.call.id == request.call_id; });
   }
   Emit(round_index, request);
   for (const RecordedStep& step : call->steps) {
@@ -473,9 +471,7 @@ Async<Result<ApprovalGate::Answered>> Replay::AwaitAnswer(std::vector<std::strin
   AwaitAnswerAboutHost(approval_ids);
   const MutexLock lock(mutex_);
   const AgentEvent* next = Next();
-  const auto asked = [&](const std::string& id) {
-    return std::find(approval_ids.begin(), approval_ids.end(), id) != approval_ids.end();
-  };
+  const auto asked = [&](const std::string& id) { return std::ranges::find(approval_ids, id) != approval_ids.end(); };
   const auto* approved = next && !over_ ? std::get_if<event::Approved>(&next->payload) : nullptr;
   if (approved && asked(approved->approval_id)) {
     ApprovalAnswer answer{.approved = true,
@@ -521,9 +517,8 @@ void Replay::SkipNested() {
     const auto* nested = std::get_if<event::Nested>(&Next()->payload);
     if (nested == nullptr) return;
     const RecordedRound& round = recording_.rounds.at(Next()->round_index);
-    const bool known = std::any_of(round.calls.begin(), round.calls.end(), [&](const RecordedCall& call) {
-      return call.call.id == nested->call_id && call.started;
-    });
+    const bool known = std::ranges::any_of(
+        round.calls, [&](const RecordedCall& call) { return call.call.id == nested->call_id && call.started; });
     if (!known) return Miss("no such call ran");
   }
 }
@@ -550,9 +545,8 @@ void Replay::Compare(AgentEvent actual) {
   const auto* result = next ? std::get_if<event::ToolResult>(&next->payload) : nullptr;
   if (result == nullptr || next->round_index != expected->round_index) return;
   const auto& calls = recording_.rounds.at(next->round_index).calls;
-  const bool stopped = std::any_of(calls.begin(), calls.end(), [&](const RecordedCall& each) {
-    return each.call.id == result->id && each.stopped_before();
-  });
+  const bool stopped = std::ranges::any_of(
+      calls, [&](const RecordedCall& each) { return each.call.id == result->id && each.stopped_before(); });
   if (stopped) stop_.request_stop();
 }
 

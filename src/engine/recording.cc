@@ -81,7 +81,7 @@ bool WasShown(const Message& said, const std::vector<AgentEvent>& events) {
     if (const auto* result = std::get_if<event::ToolResult>(&event.payload)) ended.insert(result->id);
   }
   const auto has_ended = [&](const ToolCall& call) { return ended.contains(call.id); };
-  return text_shown && (was_cut_off || std::all_of(said.tool_calls.begin(), said.tool_calls.end(), has_ended));
+  return text_shown && (was_cut_off || std::ranges::all_of(said.tool_calls, has_ended));
 }
 
 // A possible agenda before these events. Only changes are shown, so any other agenda will do.
@@ -145,9 +145,8 @@ std::vector<RecordedCall> CallsOf(const Messages& messages, std::size_t calling)
   for (const ToolCall& call : messages[calling].tool_calls) calls.push_back({.call = call});
   for (std::size_t i = calling + 1; i < messages.size() && messages[i].role != Role::kAssistant; ++i) {
     if (messages[i].role != Role::kTool) continue;
-    const auto call = std::find_if(calls.begin(), calls.end(), [&](const RecordedCall& each) {
-      return each.call.id == messages[i].tool_call_id && !each.outcome;
-    });
+    const auto call = std::ranges::find_if(
+        calls, [&](const RecordedCall& each) { return each.call.id == messages[i].tool_call_id && !each.outcome; });
     if (call != calls.end()) {
       call->outcome = ToolOutcome{
           .output = messages[i].content.value_or(""), .is_error = messages[i].is_error, .parts = messages[i].parts};
@@ -157,8 +156,7 @@ std::vector<RecordedCall> CallsOf(const Messages& messages, std::size_t calling)
 }
 
 RecordedCall* CallOf(RecordedRound& round, const std::string& id) {
-  const auto call = std::find_if(round.calls.begin(), round.calls.end(),
-                                 [&](const RecordedCall& each) { return each.call.id == id; });
+  const auto call = std::ranges::find_if(round.calls, [&](const RecordedCall& each) { return each.call.id == id; });
   return call == round.calls.end() ? nullptr : &*call;
 }
 
@@ -174,7 +172,7 @@ const RecordedCall* AsksAboutHost(RecordedRound& round, const EventPayload& payl
   const auto of = [&](const std::string& call_id, const std::string& approval_id) -> const RecordedCall* {
     const RecordedCall* call = CallOf(round, call_id);
     if (call == nullptr) return nullptr;
-    const bool is_about_host = std::any_of(call->steps.begin(), call->steps.end(), [&](const RecordedStep& step) {
+    const bool is_about_host = std::ranges::any_of(call->steps, [&](const RecordedStep& step) {
       const auto* asked = std::get_if<event::ApprovalRequired>(&step.payload);
       return asked != nullptr && asked->approval_id == approval_id;
     });
@@ -263,7 +261,7 @@ Interrupted CallsResumed(const Messages& messages, const RunRecord& record, Reco
   if (calling == messages.rend()) return continued;
   const auto& ids = record.resumed_from->call_ids;
   for (RecordedCall& call : CallsOf(messages, static_cast<std::size_t>(messages.rend() - calling) - 1)) {
-    if (std::find(ids.begin(), ids.end(), call.call.id) == ids.end()) continue;
+    if (std::ranges::find(ids, call.call.id) == ids.end()) continue;
     continued.calls.push_back({.call = call.call});
     round.calls.push_back(std::move(call));
   }
@@ -277,7 +275,7 @@ bool RecordedCall::stopped_before() const {
 }
 
 bool RecordedCall::changed_agenda() const {
-  return std::any_of(steps.begin(), steps.end(), [](const RecordedStep& step) {
+  return std::ranges::any_of(steps, [](const RecordedStep& step) {
     return std::holds_alternative<event::TaskUpdated>(step.payload) ||
            std::holds_alternative<event::PlanUpdated>(step.payload);
   });
@@ -375,11 +373,10 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
 
   recording.limits.check_confirmations = false;
   recording.limits.max_said = std::numeric_limits<std::size_t>::max();
-  recording.limits.find_standstills =
-      std::any_of(recording.events.begin(), recording.events.end(), [](const AgentEvent& event) {
-        const auto* loop = std::get_if<event::LoopDetected>(&event.payload);
-        return loop != nullptr && (loop->pattern == "same_error" || loop->pattern == "no_progress");
-      });
+  recording.limits.find_standstills = std::ranges::any_of(recording.events, [](const AgentEvent& event) {
+    const auto* loop = std::get_if<event::LoopDetected>(&event.payload);
+    return loop != nullptr && (loop->pattern == "same_error" || loop->pattern == "no_progress");
+  });
   recording.limits.max_rounds = std::numeric_limits<int>::max();
   recording.limits.max_sent_back = std::numeric_limits<int>::max();
   recording.limits.retry.max_retries = std::numeric_limits<int>::max();

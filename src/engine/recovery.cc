@@ -154,8 +154,7 @@ void PrepareToResume(AgentState& state, const std::vector<std::string>& call_ids
   const auto calling = LastCalling(messages);
   std::vector<Message> results(calling, messages.end());
   std::erase_if(results, [&](const Message& message) {
-    return std::any_of(call_ids.begin(), call_ids.end(),
-                       [&](const std::string& id) { return IsUnknownOutcome(message, id); });
+    return std::ranges::any_of(call_ids, [&](const std::string& id) { return IsUnknownOutcome(message, id); });
   });
   messages.Truncate(static_cast<std::size_t>(calling - messages.begin()));
   messages.Append(std::move(results));

@@ -22,7 +22,7 @@ Error Waits() {
 }
 
 bool WasLeft(const Interaction& interaction) {
-  return std::any_of(interaction.events.begin(), interaction.events.end(), [](const AgentEvent& event) {
+  return std::ranges::any_of(interaction.events, [](const AgentEvent& event) {
     const auto* cancelled = std::get_if<event::Cancelled>(&event.payload);
     return cancelled && (cancelled->reason == "client_disconnected" || cancelled->reason == "server_stopping");
   });
@@ -120,9 +120,8 @@ Result<std::optional<InteractionId>> RepeatedRequests::FindUnrepeatable(const Ch
 void RepeatedRequests::Remember(const ChatId& chat, Seen seen) {
   // Ids rise with time, so this drops the oldest.
   while (seen.by_key.size() > kLooksBack) {
-    const auto oldest = std::min_element(seen.by_key.begin(), seen.by_key.end(), [](const auto& a, const auto& b) {
-      return a.second.second < b.second.second;
-    });
+    const auto oldest = std::ranges::min_element(
+        seen.by_key, [](const auto& a, const auto& b) { return a.second.second < b.second.second; });
     seen.by_key.erase(oldest);
   }
   const MutexLock lock(mutex_);

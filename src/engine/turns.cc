@@ -45,7 +45,7 @@ const Answer* GivenTo(const InterruptedRun& run, const std::string& id) {
 bool IsOfFolder(const Error& error) {
   constexpr Reason kReasons[] = {Reason::kNoSuchWorkspace, Reason::kWorkspaceNotAllowed, Reason::kUntrusted,
                                  Reason::kInvalidConfig};
-  return std::any_of(std::begin(kReasons), std::end(kReasons), [&](Reason reason) { return error.Is(reason); });
+  return std::ranges::any_of(kReasons, [&](Reason reason) { return error.Is(reason); });
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ bool IsLink(const std::optional<FileVersion>& version) { return version && versi
 // name may be a link itself.
 bool MayLeadOut(std::string_view path, std::string_view link_target) {
   if (link_target.starts_with('/')) return true;
-  auto depth = std::count(path.begin(), path.end(), '/');
+  auto depth = std::ranges::count(path, '/');
   bool below = false;
   for (std::size_t at = 0; at <= link_target.size();) {
     const std::size_t end = std::min(link_target.find('/', at), link_target.size());
@@ -299,7 +299,7 @@ Result<WorkspaceMoves::Plans> WorkspaceMoves::PlanFor(const ChatId& chat, State 
                  .imported = each.imported,
                  .expected_imported = each.expected_imported};
     const auto above = each.wanted ? DirectoriesAbove(path) : std::vector<std::string>();
-    if (!now || std::any_of(above.begin(), above.end(), is_blocked)) {
+    if (!now || std::ranges::any_of(above, is_blocked)) {
       plan.conflict = "out_of_reach", plan.can_be_forced = false;
     } else if (each.wanted && !history.ContentOf(chat, *each.wanted)) {
       plan.conflict = "lost", plan.can_be_forced = false;

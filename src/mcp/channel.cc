@@ -78,13 +78,11 @@ constexpr std::size_t kMaxLastWords = 600;  // characters
 constexpr std::size_t kMaxErrorLines = 3;
 
 bool StartsWithAny(std::string_view line, std::initializer_list<std::string_view> beginnings) {
-  return std::any_of(beginnings.begin(), beginnings.end(),
-                     [&](std::string_view each) { return line.starts_with(each); });
+  return std::ranges::any_of(beginnings, [&](std::string_view each) { return line.starts_with(each); });
 }
 
 bool HasAny(std::string_view line, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view each) { return line.find(each) != std::string_view::npos; });
+  return std::ranges::any_of(words, [&](std::string_view each) { return line.find(each) != std::string_view::npos; });
 }
 
 // Lines that runtimes and package managers print around the reason: stack frames, source lines, notes and versions.

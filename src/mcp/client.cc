@@ -83,8 +83,7 @@ Json ObjectSchema(const Json& given) {
   if (given.is_null() || given == true) return {{"type", "object"}, {"properties", Json::object()}};
   const Json& type = MemberOf(given, "type");
   if (type == "object") return given;
-  const bool may_be_object =
-      type.is_null() || (type.is_array() && std::find(type.begin(), type.end(), "object") != type.end());
+  const bool may_be_object = type.is_null() || (type.is_array() && std::ranges::find(type, "object") != type.end());
   if (!given.is_object() || !may_be_object) return {};
   Json schema = {{"type", "object"}};
   for (const auto& [name, value] : given.items()) {
@@ -254,11 +253,11 @@ void ReadName(const Json& info, ServerFacts& facts) {
 }
 
 bool Names(const Json& versions, std::string_view version) {
-  return versions.is_array() && std::find(versions.begin(), versions.end(), version) != versions.end();
+  return versions.is_array() && std::ranges::find(versions, version) != versions.end();
 }
 
 bool NamesOneWithHandshake(const Json& versions) {
-  return std::any_of(kVersions.begin(), kVersions.end(), [&](std::string_view each) { return Names(versions, each); });
+  return std::ranges::any_of(kVersions, [&](std::string_view each) { return Names(versions, each); });
 }
 
 // Asks a server of revision 2026-07-28 for its description; nullopt if the server is older.
@@ -315,7 +314,7 @@ Result<ServerFacts> Initialize(Session& session, const std::string& client_versi
   ServerFacts facts;
   facts.era = McpEra::kHandshake;
   facts.protocol = TextMember(result, "protocolVersion");
-  if (std::find(kVersions.begin(), kVersions.end(), facts.protocol) == kVersions.end()) {
+  if (std::ranges::find(kVersions, facts.protocol) == kVersions.end()) {
     return Fail(McpProtocolError("the server speaks another version of the protocol (" +
                                  std::string(Utf8Prefix(facts.protocol, kMaxShortText)) + ")"));
   }

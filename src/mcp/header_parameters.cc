@@ -20,9 +20,8 @@ constexpr double kMaxSafeInteger = 9007199254740991.0;  // 2^53 - 1
 // RFC 9110, 5.6.2.
 bool IsToken(std::string_view text) {
   static constexpr std::string_view kOther = "!#$%&'*+-.^_`|~";
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return IsAsciiAlnum(c) || kOther.find(c) != std::string_view::npos;
-  });
+  return !text.empty() &&
+         std::ranges::all_of(text, [](char c) { return IsAsciiAlnum(c) || kOther.find(c) != std::string_view::npos; });
 }
 
 tl::unexpected<Error> Wrong(const std::string& what) {
@@ -75,7 +74,7 @@ class Collector {
   static bool IsAnnotated(const Json& value) {
     if (!value.is_structured()) return false;
     if (value.is_object() && value.contains(kAnnotation)) return true;
-    return std::any_of(value.begin(), value.end(), IsAnnotated);
+    return std::ranges::any_of(value, IsAnnotated);
   }
 
   std::vector<std::string> path_;
@@ -117,7 +116,7 @@ Result<std::vector<std::pair<std::string, std::string>>> ParameterHeaders(
 
 std::string HeaderText(std::string_view value) {
   const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
-  const bool is_plain = std::all_of(value.begin(), value.end(), [](char c) { return c >= 0x20 && c <= 0x7e; }) &&
+  const bool is_plain = std::ranges::all_of(value, [](char c) { return c >= 0x20 && c <= 0x7e; }) &&
                         (value.empty() || (!is_blank(value.front()) && !is_blank(value.back()))) &&
                         !(value.starts_with(kMarkBegin) && value.ends_with(kMarkEnd));
   if (is_plain) return std::string(value);

@@ -64,8 +64,8 @@ void McpServers::StopLogins() {
 }
 
 Result<std::shared_ptr<ServerConnection>> McpServers::Find(const std::string& server) const {
-  const auto found = std::find_if(connections_.begin(), connections_.end(),
-                                  [&](const auto& connection) { return connection->options().name == server; });
+  const auto found =
+      std::ranges::find_if(connections_, [&](const auto& connection) { return connection->options().name == server; });
   if (found == connections_.end()) return Fail(ErrorCode::kNotFound, "no such MCP server is configured");
   return *found;
 }

@@ -301,8 +301,7 @@ std::string McpToolName(std::string_view server, std::string_view tool) {
   std::string name = std::string(server) + std::string(kBetween) + std::string(tool);
   // The first "__" must be the separator.
   const bool one_reading = server.find(kBetween) == std::string_view::npos && !server.ends_with('_');
-  if (one_reading && !tool.empty() && name.size() <= kMaxName &&
-      std::all_of(name.begin(), name.end(), IsToolNameCharacter)) {
+  if (one_reading && !tool.empty() && name.size() <= kMaxName && std::ranges::all_of(name, IsToolNameCharacter)) {
     return name;
   }
   std::replace_if(
@@ -362,8 +361,7 @@ bool RefusesNull(const Json& schema, const std::string& argument) {
   const Json& type = MemberOf(member, "type");
   const Json& values = MemberOf(member, "enum");
   if (type.is_null() && values.is_array()) return std::find(values.begin(), values.end(), nullptr) == values.end();
-  return type.is_array() ? std::find(type.begin(), type.end(), "null") == type.end()
-                         : type.is_string() && type != "null";
+  return type.is_array() ? std::ranges::find(type, "null") == type.end() : type.is_string() && type != "null";
 }
 
 std::string StringMember(const Json& object, const char* name) {

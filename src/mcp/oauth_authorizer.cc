@@ -203,8 +203,7 @@ Result<void> OAuthAuthorizer::RefreshNow(OAuthLogin& login) {
             .client_secret = {},
             .token_method = "none"};
   } else {
-    const auto known = std::find_if(registrations.begin(), registrations.end(),
-                                    [&](const OAuthRegistration& each) { return each.issuer == login.tokens.issuer; });
+    const auto known = std::ranges::find(registrations, login.tokens.issuer, &OAuthRegistration::issuer);
     if (known == registrations.end()) return Fail(OAuthError("this client is not registered any more"));
     ours = *known;
   }

@@ -99,7 +99,7 @@ class ChallengeReader {
 // Whether `text` has only characters of scopes (RFC 6749, 3.3).
 bool IsScope(std::string_view text) {
   return text.size() <= kMaxScopes &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c <= 0x7e && c != '"' && c != '\\'; });
+         std::ranges::all_of(text, [](char c) { return c >= 0x20 && c <= 0x7e && c != '"' && c != '\\'; });
 }
 
 std::string ScopesOf(const Json& list) {
@@ -153,7 +153,7 @@ std::optional<OAuthChallenge> ParseChallenge(std::string_view www_authenticate) 
 std::string UrlParts::host() const { return std::string(HostOf(authority)); }
 
 std::optional<UrlParts> ParseUrl(std::string_view url) {
-  const bool is_visible = std::all_of(url.begin(), url.end(), [](char c) { return c > 0x20 && c <= 0x7e; });
+  const bool is_visible = std::ranges::all_of(url, [](char c) { return c > 0x20 && c <= 0x7e; });
   const std::size_t mark = url.find("://");
   if (url.size() > kMaxUrl || !is_visible || mark == std::string_view::npos) return std::nullopt;
   UrlParts parts;
@@ -260,7 +260,7 @@ std::string ScopeUnion(std::string_view a, std::string_view b) {
     while (!text.empty()) {
       const std::size_t space = std::min(text.find(' '), text.size());
       const std::string_view scope = text.substr(0, space);
-      if (!scope.empty() && std::find(scopes.begin(), scopes.end(), scope) == scopes.end()) scopes.push_back(scope);
+      if (!scope.empty() && std::ranges::find(scopes, scope) == scopes.end()) scopes.push_back(scope);
       text.remove_prefix(std::min(space + 1, text.size()));
     }
   }
@@ -286,7 +286,7 @@ Result<std::vector<std::pair<std::string, std::string>>> ParseForm(std::string_v
     const std::size_t equals = std::min(part.find('='), part.size());
     auto name = TRY(FormDecoded(part.substr(0, equals)));
     auto value = TRY(FormDecoded(part.substr(std::min(equals + 1, part.size()))));
-    if (std::any_of(members.begin(), members.end(), [&](const auto& member) { return member.first == name; }))
+    if (std::ranges::any_of(members, [&](const auto& member) { return member.first == name; }))
       return Fail(ErrorCode::kInvalidArgument, "the form has a member twice");
     members.emplace_back(std::move(name), std::move(value));
   }

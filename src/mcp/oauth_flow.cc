@@ -52,7 +52,7 @@ std::string Base64(std::string_view bytes) {
 // which every server must support (RFC 6749, 2.3.1).
 std::string TokenMethod(const OAuthServer& server, const std::string& wanted, bool has_secret) {
   const auto takes = [&](std::string_view method) {
-    return std::find(server.token_methods.begin(), server.token_methods.end(), method) != server.token_methods.end();
+    return std::ranges::find(server.token_methods, method) != server.token_methods.end();
   };
   if (!has_secret) return "none";
   const bool is_ours = wanted == "client_secret_basic" || wanted == "client_secret_post" || wanted == "none";
@@ -74,7 +74,7 @@ std::string ReasonIn(std::string_view body) {
 // Whether text is safe in a header and an argument: only visible characters.
 bool IsCredential(std::string_view text) {
   return !text.empty() && text.size() <= kMaxToken &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c <= 0x7e; });
+         std::ranges::all_of(text, [](char c) { return c > 0x20 && c <= 0x7e; });
 }
 
 std::int64_t SecondsNow() {
@@ -94,7 +94,7 @@ std::string PathOf(const std::string& issuer) {
 
 const std::string& MemberIn(const std::vector<std::pair<std::string, std::string>>& form, std::string_view name) {
   static const std::string kNone;
-  const auto found = std::find_if(form.begin(), form.end(), [&](const auto& member) { return member.first == name; });
+  const auto found = std::ranges::find_if(form, [&](const auto& each) { return each.first == name; });
   return found == form.end() ? kNone : found->second;
 }
 
@@ -181,7 +181,7 @@ Result<OAuthRegistration> OAuthFlow::Register(const OAuthServer& server, const s
     ours.is_configured = true;
     return ours;
   }
-  const auto earlier = std::find_if(known.begin(), known.end(), [&](const OAuthRegistration& each) {
+  const auto earlier = std::ranges::find_if(known, [&](const OAuthRegistration& each) {
     return each.issuer == server.issuer && each.redirect_uri == redirect_uri;
   });
   if (server.registration_endpoint.empty() && earlier != known.end()) return *earlier;
@@ -223,7 +223,7 @@ Result<OAuthAttempt> OAuthFlow::Begin(const OAuthChallenge& challenge, const std
   const auto resource = TRY(FindResource(challenge, stop));
   OAuthAttempt attempt;
   const auto& servers = resource.authorization_servers;
-  const bool is_named = std::find(servers.begin(), servers.end(), options_.issuer) != servers.end();
+  const bool is_named = std::ranges::find(servers, options_.issuer) != servers.end();
   if (!options_.issuer.empty() && !is_named)
     return Fail(OAuthError("the server names " + servers.front() + " for log-ins, and auth.issuer names another"));
   attempt.server = TRY(FindServer(is_named ? options_.issuer : servers.front(), stop));

@@ -256,8 +256,8 @@ Result<std::vector<McpOffer>> ServerConnection::ListOffers(Session& session, con
       offers.push_back({.kind = McpOffer::Kind::kTool, .definition = std::move(tool)});
   }
   for (McpOffer& own : OwnOffers(facts, options_.name)) {
-    const bool taken = std::any_of(offers.begin(), offers.end(),
-                                   [&](const McpOffer& other) { return other.definition.name == own.definition.name; });
+    const bool taken = std::ranges::any_of(
+        offers, [&](const McpOffer& other) { return other.definition.name == own.definition.name; });
     if (!taken) offers.push_back(std::move(own));
   }
   return offers;
@@ -320,7 +320,7 @@ Result<std::shared_ptr<Session>> ServerConnection::SessionFor(const McpOffer& of
                                                               const std::stop_token& stop) {
   MutexLock lock(mutex_);
   TRY(WaitForOffers(lock, timeout, stop));
-  if (std::find(offers_.begin(), offers_.end(), offer) != offers_.end()) return session_;
+  if (std::ranges::find(offers_, offer) != offers_.end()) return session_;
   return Fail(ErrorCode::kConflict, "the tool is not there any more, or not as it was");
 }
 

@@ -34,7 +34,7 @@ void ServerEras::ReadOnce() {
     KnownServer known{.launch = TextMember(each, "launch"),
                       .era = EraOf(TextMember(each, "era")),
                       .version = TextMember(each, "version")};
-    const bool is_configured = std::find(servers_.begin(), servers_.end(), name) != servers_.end();
+    const bool is_configured = std::ranges::find(servers_, name) != servers_.end();
     if (is_configured && known.era != McpEra::kUnknown) known_[name] = std::move(known);
   }
 }

@@ -80,20 +80,20 @@ std::vector<std::filesystem::path> ArgumentFiles(const Command& command, const s
 bool IsInterpreter(const std::string& program) {
   constexpr std::array<std::string_view, 7> kNames = {"ruby", "perl", "php", "sh", "bash", "dash", "java"};
   const std::string name = StemOf(program);
-  return RunsFolders(program) || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  return RunsFolders(program) || std::ranges::find(kNames, name) != kNames.end();
 }
 
 bool RunsFolders(const std::string& program) {
   constexpr std::array<std::string_view, 10> kNames = {"python", "pypy", "node", "nodejs", "deno",
                                                        "bun",    "npx",  "uv",   "uvx",    "tsx"};
-  return std::find(kNames.begin(), kNames.end(), StemOf(program)) != kNames.end();
+  return std::ranges::find(kNames, StemOf(program)) != kNames.end();
 }
 
 bool IsDataFile(const std::filesystem::path& file) {
   constexpr std::array<std::string_view, 19> kSuffixes = {
       ".db", ".sqlite", ".sqlite3", ".duckdb", ".csv", ".tsv",  ".parquet", ".jsonl", ".ndjson", ".txt",
       ".md", ".log",    ".pdf",     ".png",    ".jpg", ".jpeg", ".gif",     ".webp",  ".pid"};
-  return std::find(kSuffixes.begin(), kSuffixes.end(), file.extension().string()) != kSuffixes.end();
+  return std::ranges::find(kSuffixes, file.extension().string()) != kSuffixes.end();
 }
 
 Result<Command> ServerCommand(const McpServerOptions& options, const std::string& directory,

@@ -78,7 +78,7 @@ std::optional<std::string> QueryOf(std::string_view head, const std::string& pat
 
 bool HasState(const std::string& query, const std::string& state) {
   const auto form = ParseForm(query);
-  return form && !state.empty() && std::any_of(form->begin(), form->end(), [&](const auto& member) {
+  return form && !state.empty() && std::ranges::any_of(*form, [&](const auto& member) {
            return member.first == "state" && member.second == state;
          });
 }

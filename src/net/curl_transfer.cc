@@ -55,8 +55,7 @@ int StatusOf(std::string_view status_line) {
 }
 
 bool HasHeader(const HttpHeaders& headers, std::string_view lower_case_name) {
-  return std::any_of(headers.begin(), headers.end(),
-                     [&](const auto& header) { return LowerCase(header.first) == lower_case_name; });
+  return std::ranges::any_of(headers, [&](const auto& header) { return LowerCase(header.first) == lower_case_name; });
 }
 
 }  // namespace

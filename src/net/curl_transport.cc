@@ -333,8 +333,8 @@ bool IsToken(std::string_view text) {
 }
 
 bool HasControlCharacter(std::string_view text) {
-  return std::any_of(text.begin(), text.end(),
-                     [](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; });
+  return std::ranges::any_of(text,
+                             [](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; });
 }
 
 // Refuses requests that could inject a second header or request. Messages do not quote values, which may be secrets.

@@ -35,14 +35,14 @@ Result<Json> ObjectOf(std::string_view text, std::string_view what) {
 
 Result<void> CheckHeader(const Json& header) {
   const std::string algorithm = TextMember(header, "alg");
-  if (std::find(kAlgorithms.begin(), kAlgorithms.end(), algorithm) == kAlgorithms.end()) {
+  if (std::ranges::find(kAlgorithms, algorithm) == kAlgorithms.end()) {
     return InvalidToken("access tokens must be signed with RS256, ES256 or EdDSA");
   }
   if (header.contains("crit")) return InvalidToken("the access token's header asks for an unsupported extension");
   const Json& type = MemberOf(header, "typ");
   if (!type.is_null()) {
     const std::string name = type.is_string() ? LowerCase(type.get_ref<const std::string&>()) : "";
-    if (std::find(kTypes.begin(), kTypes.end(), name) == kTypes.end()) {
+    if (std::ranges::find(kTypes, name) == kTypes.end()) {
       return InvalidToken("the token is not an access token");
     }
   }
@@ -75,8 +75,7 @@ Result<std::optional<Timestamp>> TimeClaim(const Json& claims, const char* name)
 
 bool Names(const Json& text_or_array, std::string_view wanted) {
   if (text_or_array.is_string()) return text_or_array == wanted;
-  return text_or_array.is_array() &&
-         std::find(text_or_array.begin(), text_or_array.end(), wanted) != text_or_array.end();
+  return text_or_array.is_array() && std::ranges::find(text_or_array, wanted) != text_or_array.end();
 }
 
 // Refuses other tokens signed with the same keys, above all ID tokens, which identify a user but grant no access. Some

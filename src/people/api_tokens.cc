@@ -137,8 +137,7 @@ Result<ApiToken> ApiTokenFile::Revoke(std::string_view id) {
   if (Look() == Version()) return Fail(none);
   const auto lock = TRY(FolderLock::Take(ParentDirectory(path_), std::nullopt));
   auto content = TRY(Read());
-  const auto found =
-      std::find_if(content.tokens.begin(), content.tokens.end(), [&](const ApiToken& token) { return token.id == id; });
+  const auto found = std::ranges::find(content.tokens, id, &ApiToken::id);
   if (found == content.tokens.end()) return Fail(none);
   ApiToken revoked = std::move(*found);
   content.tokens.erase(found);

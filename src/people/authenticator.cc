@@ -136,7 +136,7 @@ bool Authenticator::Counts(const std::string& token_id) {
 }
 
 Result<std::optional<Timestamp>> Authenticator::Accepts(std::string_view token) {
-  const bool has_three_parts = std::count(token.begin(), token.end(), '.') == 2;  // as in a JWT (RFC 7519, 3)
+  const bool has_three_parts = std::ranges::count(token, '.') == 2;  // as in a JWT (RFC 7519, 3)
   if (options_.issuer && has_three_parts && token.size() <= kMostTokenBytes) return std::nullopt;
   const bool fresh = options_.tokens->is_exact() && [this] {
     const MutexLock lock(mutex_);

@@ -105,7 +105,7 @@ class NamedFilesRecorder final : public CallRecorder {
   NamedFilesRecorder(WorkspaceTracker& tracker, BlobStore& blobs, const ChatId& chat, std::vector<std::string> files)
       : tracker_(tracker), blobs_(blobs), chat_(chat), files_(std::move(files)) {
     const auto add = [this](std::string path) {
-      if (std::find(paths_.begin(), paths_.end(), path) == paths_.end()) paths_.push_back(std::move(path));
+      if (std::ranges::find(paths_, path) == paths_.end()) paths_.push_back(std::move(path));
     };
     for (const std::string& path : files_) {
       for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
@@ -391,7 +391,7 @@ Result<void> TrackedHistory::Apply(const ChatId& chat, const std::vector<Restore
                  {{"chat", chat.str()}, {"path", step.path}});
     }
   }
-  std::sort(todo.begin(), todo.end(), [](const auto* one, const auto* other) { return one->path < other->path; });
+  std::ranges::sort(todo, [](const auto* one, const auto* other) { return one->path < other->path; });
   const auto all = [&]() -> Result<void> {
     for (const RestoreStep* step : todo) {
       if (!step->to || IsDirectory(step->to)) continue;

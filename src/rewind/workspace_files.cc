@@ -46,7 +46,7 @@ class Best {
   void Offer(std::string path) {
     const auto place = PlaceIn(path);
     if (!place) return;
-    const auto depth = static_cast<std::size_t>(std::count(path.begin(), path.end(), '/'));
+    const auto depth = static_cast<std::size_t>(std::ranges::count(path, '/'));
     Candidate candidate{*place, depth, std::move(path)};
     if (heap_.size() == most_) {
       complete_ = false;

@@ -53,7 +53,7 @@ bool TellsOfChanges(int fd) {
                                                 TMPFS_MAGIC,      F2FS_SUPER_MAGIC,     OVERLAYFS_SUPER_MAGIC,
                                                 RAMFS_MAGIC,      0x2fc12fc1 /* ZFS */, 0xca451a4e /* bcachefs */};
   const auto type = static_cast<unsigned long>(system.f_type) & 0xffffffffUL;
-  return std::find(kLocal.begin(), kLocal.end(), type) != kLocal.end();
+  return std::ranges::find(kLocal, type) != kLocal.end();
 }
 
 bool IsTracked(const struct stat& status) {
@@ -97,7 +97,7 @@ WorkspaceTracker::Rules WorkspaceTracker::RulesOnDisk(const std::string& directo
 }
 
 bool WorkspaceTracker::IsClosed(const std::string& path) const {
-  return std::any_of(closed_.begin(), closed_.end(), [&](const std::string& closed) {
+  return std::ranges::any_of(closed_, [&](const std::string& closed) {
     return path.starts_with(closed) && (path.size() == closed.size() || path[closed.size()] == '/');
   });
 }

@@ -62,7 +62,7 @@ std::string_view NameOf(AuditEntry::Event event) {
 // A model or a provider may send any text as a name, so text that does not look like a name is written as its digest.
 std::string Name(const std::string& given) {
   const auto allowed = [](char c) { return IsToolNameCharacter(c) || c == '.' || c == ':'; };
-  const bool plain = given.size() <= kLongestName && std::all_of(given.begin(), given.end(), allowed);
+  const bool plain = given.size() <= kLongestName && std::ranges::all_of(given, allowed);
   return plain ? given : Sha256Digest({given});
 }
 
@@ -138,7 +138,7 @@ Result<Files> FilesOf(const std::string& root, FileSystem& file_system) {
     const auto first = ParseAuditFile(entry.name);
     if (first && !entry.is_directory) files.emplace_back(*first, root + "/" + entry.name);
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   return files;
 }
 

@@ -165,7 +165,7 @@ Result<ChatOutline> FileInteractionStore::LoadOutline(const ChatId& chat, const 
   }
   outline.more = range.limit && outline.entries.size() > *range.limit;
   if (outline.more) outline.entries.pop_back();
-  std::reverse(outline.entries.begin(), outline.entries.end());
+  std::ranges::reverse(outline.entries);
   for (ChatOutline::Entry& entry : outline.entries) {
     const auto digest = tree.digests.find(entry.id.number());
     if (digest != tree.digests.end() && files_.authenticated()) entry.digest = digest->second;

@@ -78,9 +78,7 @@ std::string ReadText(int fd) {
   return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
 }
 
-std::string PidIn(const std::string& text) {
-  return {text.begin(), std::find_if_not(text.begin(), text.end(), IsAsciiDigit)};
-}
+std::string PidIn(const std::string& text) { return {text.begin(), std::ranges::find_if_not(text, IsAsciiDigit)}; }
 
 // Empty if there is no whole line with a URL.
 std::string UrlIn(const std::string& text) {
@@ -88,7 +86,7 @@ std::string UrlIn(const std::string& text) {
   const std::size_t end = text.find('\n', std::min(begin, text.size()));
   if (begin > text.size() || text[begin - 1] != '\n' || end == std::string::npos) return {};
   std::string url = text.substr(begin, end - begin);
-  const bool plain = std::all_of(url.begin(), url.end(), [](char c) { return c > ' ' && c <= '~'; });
+  const bool plain = std::ranges::all_of(url, [](char c) { return c > ' ' && c <= '~'; });
   return plain && url.starts_with("http://") ? url : std::string();
 }
 
@@ -106,7 +104,7 @@ bool IsLockFile(int fd) {
   if (static_cast<off_t>(text.size()) != status.st_size) return false;
   const std::string url = UrlIn(text);
   const std::string rest = text.substr(0, text.size() - (url.empty() ? 0 : url.size() + 1));
-  return std::all_of(rest.begin(), rest.end(), [](char c) { return IsAsciiDigit(c) || c == '\n'; });
+  return std::ranges::all_of(rest, [](char c) { return IsAsciiDigit(c) || c == '\n'; });
 }
 
 // For people and clients only: the lock does not depend on it, so a full disk must not keep the server from starting.

@@ -369,7 +369,7 @@ Result<std::vector<InteractionRef>> FileInteractionStore::ListUnfinished() {
     const auto there = options_.file_system.ReadFile(JournalPath(options_.root, entry.first, entry.second), 0);
     return there || !IsNotFound(there.error());
   };
-  if (!last || !std::all_of(last->begin(), last->end(), has_journal)) return FindJournals();
+  if (!last || !std::ranges::all_of(*last, has_journal)) return FindJournals();
   std::vector<InteractionRef> unfinished;
   for (const auto& [chat, id] : *last) unfinished.push_back({chat, id});
   return unfinished;
@@ -826,8 +826,8 @@ Result<Chat> FileInteractionStore::ReadAll(const ChatId& chat) {
   }
   CheckHistory(index, stored, result);
   for (StoredInteraction& one : stored) {
-    const bool damaged = std::any_of(result.damaged.begin(), result.damaged.end(),
-                                     [&](const DamagedInteraction& other) { return other.id == one.interaction.id; });
+    const bool damaged = std::ranges::any_of(
+        result.damaged, [&](const DamagedInteraction& other) { return other.id == one.interaction.id; });
     if (!damaged) result.interactions.push_back(std::move(one.interaction));
   }
   return result;
@@ -865,8 +865,7 @@ void FileInteractionStore::CheckHistory(const ChatIndex& index, const std::vecto
     const InteractionId id = InteractionId::FromNumber(number);
     chat.damaged.push_back({.id = id, .error = std::move(error), .parent_id = files_.ClaimedParent(chat_id, id)});
   }
-  std::sort(chat.damaged.begin(), chat.damaged.end(),
-            [](const DamagedInteraction& a, const DamagedInteraction& b) { return a.id < b.id; });
+  std::ranges::sort(chat.damaged, {}, &DamagedInteraction::id);
 }
 
 Result<std::vector<ChatSummary>> FileInteractionStore::ListChats() {
@@ -878,7 +877,7 @@ Result<std::vector<ChatSummary>> FileInteractionStore::ListChats() {
     auto summary = LoadSummary(chat);
     if (summary) summaries.push_back(*std::move(summary));
   }
-  std::sort(summaries.begin(), summaries.end(), [](const ChatSummary& a, const ChatSummary& b) {
+  std::ranges::sort(summaries, [](const ChatSummary& a, const ChatSummary& b) {
     return a.updated_at != b.updated_at ? a.updated_at > b.updated_at : a.id < b.id;
   });
   return summaries;
@@ -888,7 +887,7 @@ Result<std::vector<UnreadableChat>> FileInteractionStore::ListUnreadableChats() 
   auto chats = files_.ListChats();
   if (!chats && IsNotFound(chats.error()) && options_.access == Access::kFallback) chats.emplace();
   if (!chats) return Fail(std::move(chats.error()));
-  std::sort(chats->begin(), chats->end());
+  std::ranges::sort(*chats);
   std::vector<UnreadableChat> unreadable;
   for (ChatId& chat : *chats) {
     auto summary = LoadSummary(chat);

@@ -30,7 +30,7 @@ void RemoveAll(const std::string& folder) {
 // Whether the folder has only files that are made while a chat is assembled.
 bool IsIncoming(const std::string& folder, FileSystem& file_system, int depth = 0) {
   const auto entries = file_system.ListDirectory(folder);
-  return entries && std::all_of(entries->begin(), entries->end(), [&](const DirectoryEntry& entry) {
+  return entries && std::ranges::all_of(*entries, [&](const DirectoryEntry& entry) {
            if (!entry.is_directory) return IsNameInChat(entry.name) || IsTemporaryName(entry.name);
            constexpr int kDepth = 2;  // CHAT/interactions
            return depth < kDepth && IsIncoming(folder + "/" + entry.name, file_system, depth + 1);
@@ -298,7 +298,7 @@ Result<std::vector<InteractionId>> FileInteractionStore::BranchUpTo(const ChatId
     branch.push_back(*parent.interaction);
     header = *std::move(before);
   }
-  std::reverse(branch.begin(), branch.end());
+  std::ranges::reverse(branch);
   return branch;
 }
 

@@ -83,8 +83,8 @@ Result<void> LocalRunStore::Claim(const ChatId& chat) {
   const MutexLock lock(mutex_);
   const auto [held, is_new] = held_.try_emplace(chat, std::nullopt);
   if (!is_new) return Fail(RunsAlready(held->second));
-  const auto left = std::find_if(abandoned_.begin(), abandoned_.end(),
-                                 [&](const Abandoned& each) { return each.ref.chat_id == chat && each.is_last; });
+  const auto left =
+      std::ranges::find_if(abandoned_, [&](const Abandoned& each) { return each.ref.chat_id == chat && each.is_last; });
   if (left == abandoned_.end()) return {};
   held_.erase(held);
   return Fail(RunsAlready(left->ref.interaction_id));

@@ -97,7 +97,7 @@ Result<std::vector<ChatSummary>> MemoryInteractionStore::ListChats() {
   const MutexLock lock(mutex_);
   std::vector<ChatSummary> summaries;
   for (const auto& [id, chat] : chats_) summaries.push_back(chat.index.summary);
-  std::sort(summaries.begin(), summaries.end(), [](const ChatSummary& a, const ChatSummary& b) {
+  std::ranges::sort(summaries, [](const ChatSummary& a, const ChatSummary& b) {
     return a.updated_at != b.updated_at ? a.updated_at > b.updated_at : a.id < b.id;
   });
   return summaries;

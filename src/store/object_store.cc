@@ -26,7 +26,7 @@ std::string KeyName(std::string_view name) {
 
 bool IsKeyName(std::string_view text) {
   return !text.empty() && text.size() <= kLongestKeyName &&
-         std::all_of(text.begin(), text.end(), [](char c) { return IsToolNameCharacter(c) || c == '.'; });
+         std::ranges::all_of(text, [](char c) { return IsToolNameCharacter(c) || c == '.'; });
 }
 
 // The prefix for the text that the folder keeps: its digits, perhaps after "<org>/<user>.". nullopt: neither.

@@ -33,11 +33,10 @@ Result<void> CheckLimits(const FileLimits& limits, const FileListing& present, c
 
 // Oldest first.
 void SortListing(FileListing& listing) {
-  std::sort(listing.files.begin(), listing.files.end(), [](const FileInfo& a, const FileInfo& b) {
+  std::ranges::sort(listing.files, [](const FileInfo& a, const FileInfo& b) {
     return std::tie(a.created_at, a.id) < std::tie(b.created_at, b.id);
   });
-  std::sort(listing.damaged.begin(), listing.damaged.end(),
-            [](const DamagedFile& a, const DamagedFile& b) { return a.id < b.id; });
+  std::ranges::sort(listing.damaged, {}, &DamagedFile::id);
 }
 
 }  // namespace
@@ -101,8 +100,7 @@ Result<void> SealedFileStore::WriteRecord(const ChatId& chat, const FileInfo& fi
 Result<void> SealedFileStore::CheckRoom(const ChatId& chat, const StoredFile& file) {
   const auto listing = TRY(List(chat));
   const auto is_it = [&](const auto& other) { return other.id == file.info.id; };
-  const bool there = std::any_of(listing.files.begin(), listing.files.end(), is_it) ||
-                     std::any_of(listing.damaged.begin(), listing.damaged.end(), is_it);
+  const bool there = std::ranges::any_of(listing.files, is_it) || std::ranges::any_of(listing.damaged, is_it);
   return CheckLimits(options_.limits, listing, file, there);
 }
 

@@ -198,8 +198,7 @@ Result<bool> FileGrantStore::Add(const StandingGrant& grant) {
     if (!aside && !IsNotFound(aside.error())) return Fail(std::move(aside.error()));
   }
   const std::string id = GrantId(grant.grant);
-  const auto same =
-      std::find_if(grants.begin(), grants.end(), [&](const StandingGrant& each) { return GrantId(each.grant) == id; });
+  const auto same = std::ranges::find_if(grants, [&](const StandingGrant& each) { return GrantId(each.grant) == id; });
   const bool was_there = same != grants.end() && !same->grant.has_expired(Now());
   if (was_there && !Renew(*same, grant)) return false;
   if (!was_there) grants.push_back(grant);
@@ -238,7 +237,7 @@ void FileGrantStore::NoteUse(const std::vector<std::string>& ids) {
   const MutexLock lock(mutex_);
   if (!ReadOnce()) return;
   for (StandingGrant& each : *grants_) {
-    if (std::find(ids.begin(), ids.end(), GrantId(each.grant)) == ids.end()) continue;
+    if (std::ranges::find(ids, GrantId(each.grant)) == ids.end()) continue;
     ++each.grant.uses;
     each.grant.used_at = Now();
     ++uncounted_;

@@ -15,7 +15,7 @@ namespace {
 
 Result<bool> HasName(FileSystem& file_system, const std::string& folder, const std::string& name) {
   return file_system.ListDirectory(folder).map([&](const std::vector<DirectoryEntry>& entries) {
-    return std::any_of(entries.begin(), entries.end(), [&](const auto& each) { return each.name == name; });
+    return std::ranges::any_of(entries, [&](const auto& each) { return each.name == name; });
   });
 }
 
@@ -53,7 +53,7 @@ Result<std::vector<TrashEntry>> ChatFiles::ListTrash() const {
                        .deleted_at = name->deleted_at,
                        .bytes = BytesIn(folder)});
   }
-  std::sort(entries.begin(), entries.end(), [](const TrashEntry& a, const TrashEntry& b) {
+  std::ranges::sort(entries, [](const TrashEntry& a, const TrashEntry& b) {
     return a.deleted_at != b.deleted_at ? a.deleted_at > b.deleted_at : a.id < b.id;
   });
   return entries;
@@ -80,9 +80,8 @@ Result<ChatOnDisk> ChatFiles::TakeFromTrash(const ChatId& chat, const std::strin
   const auto taken = TRY(HasName(file_system_, root_, chat.str()));
   if (taken) return ChatExists();  // even if it is an empty folder, which a rename would replace
   if (const auto unfinished = file_system_.ListDirectory(from + "/interactions"); unfinished) {
-    const bool journals = std::any_of(unfinished->begin(), unfinished->end(), [](const DirectoryEntry& each) {
-      return ParseJournalFile(each.name).has_value();
-    });
+    const bool journals = std::ranges::any_of(
+        *unfinished, [](const DirectoryEntry& each) { return ParseJournalFile(each.name).has_value(); });
     // Without this list the next start looks into every chat for journals, and finds these.
     auto forgotten = journals ? file_system_.RemoveFile(RunningFile(root_)) : Result<void>();
     if (!forgotten && !IsNotFound(forgotten.error())) return Fail(forgotten.error());

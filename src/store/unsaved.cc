@@ -49,11 +49,11 @@ Result<void> SaveBelowHead(const Interaction& interaction, InteractionStore& hom
 // the event of that report.
 bool IsSavedAfterAll(const Interaction& unsaved, const Interaction& saved) {
   const auto has = [&](const AgentEvent& event) {
-    return std::find(unsaved.events.begin(), unsaved.events.end(), event) != unsaved.events.end();
+    return std::ranges::find(unsaved.events, event) != unsaved.events.end();
   };
   return saved.created_at == unsaved.created_at && saved.parent_id == unsaved.parent_id &&
          saved.user_message == unsaved.user_message && saved.final_agent_state == unsaved.final_agent_state &&
-         std::all_of(saved.events.begin(), saved.events.end(), has);
+         std::ranges::all_of(saved.events, has);
 }
 
 Result<void> Bring(const Interaction& unsaved, InteractionStore& home) {

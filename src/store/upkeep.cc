@@ -55,8 +55,7 @@ class Rewrapping {
  private:
   // A user's folder is a store of its own, with keys of its own.
   static bool IsTenants(const std::vector<DirectoryEntry>& entries) {
-    return std::any_of(entries.begin(), entries.end(),
-                       [](const DirectoryEntry& entry) { return entry.name == kTenantMark; });
+    return std::ranges::any_of(entries, [](const DirectoryEntry& entry) { return entry.name == kTenantMark; });
   }
 
   void Leave(const std::string& path, Error error) {

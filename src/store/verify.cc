@@ -282,7 +282,7 @@ Result<VerifyReport> CheckTwice(const std::string& root, const ChatId& chat, con
   if (!first || first->problems.empty()) return first;
   auto second = TRY(ChatCheck(root, chat, keys, file_system, nullptr, bucket).Run());
   std::erase_if(second.problems, [&](const Problem& problem) {
-    return std::find(first->problems.begin(), first->problems.end(), problem) == first->problems.end();
+    return std::ranges::find(first->problems, problem) == first->problems.end();
   });
   return second;
 }
@@ -396,7 +396,7 @@ std::string NameOf(const PlaceInStore& place) {
 Result<VerifyReport> VerifyStore(const std::string& root, std::shared_ptr<const KeySet> keys, FileSystem& file_system,
                                  WorkCounter* counter, const FileBucket* bucket) {
   auto chats = TRY(ChatFiles(root, MakeRecordFormat(keys), file_system).ListChats());
-  std::sort(chats.begin(), chats.end());
+  std::ranges::sort(chats);
   VerifyReport report;
   for (const ChatId& chat : chats) {
     auto one = CheckTwice(root, chat, keys, file_system, counter, bucket);

@@ -29,7 +29,7 @@ Result<WholeQueues::Queue*> WholeQueues::Find(const ChatId& chat) {
 }
 
 WholeQueues::Queue::iterator WholeQueues::Find(Queue& queue, std::string_view id) {
-  return std::find_if(queue.begin(), queue.end(), [&](const WaitingMessage& each) { return each.message.id == id; });
+  return std::ranges::find_if(queue, [&](const WaitingMessage& each) { return each.message.id == id; });
 }
 
 Result<void> WholeQueues::Write(const ChatId& chat, const Queue& queue) {

@@ -17,8 +17,7 @@ ResourceAttributes ResourceOf(const TelemetryOptions& options) {
       {"service.instance.id", RandomHex(16)}, {"telemetry.sdk.name", "reprise"},
       {"telemetry.sdk.language", "cpp"},      {"telemetry.sdk.version", options.service_version}};
   for (const auto& [key, value] : options.resource) {
-    const auto known =
-        std::find_if(resource.begin(), resource.end(), [&key = key](const auto& each) { return each.first == key; });
+    const auto known = std::ranges::find_if(resource, [&](const auto& each) { return each.first == key; });
     if (known == resource.end()) {
       resource.emplace_back(key, value);
     } else if (key != "service.name") {  // it is in options.service_name already

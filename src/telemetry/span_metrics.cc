@@ -13,8 +13,7 @@ namespace {
 constexpr std::size_t kMaxLabel = 200;  // characters
 
 const AttributeValue* Find(const SpanRecord& span, std::string_view key) {
-  const auto found = std::find_if(span.attributes.begin(), span.attributes.end(),
-                                  [&](const Attribute& each) { return each.key == key; });
+  const auto found = std::ranges::find(span.attributes, key, &Attribute::key);
   return found == span.attributes.end() ? nullptr : &found->value;
 }
 

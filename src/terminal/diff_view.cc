@@ -167,7 +167,7 @@ std::string LineRange(std::size_t begin, std::size_t count) {
 std::string Lines(std::size_t count) { return Counted(count, "line"); }
 
 bool AllEndWithCrLf(const FileLines& lines) {
-  return std::all_of(lines.begin(), lines.end(), [](std::string_view line) { return line.ends_with("\r\n"); });
+  return std::ranges::all_of(lines, [](std::string_view line) { return line.ends_with("\r\n"); });
 }
 
 // Writes a diff, and counts the lines that do not fit.

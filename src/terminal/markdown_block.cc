@@ -323,7 +323,7 @@ class BlockWriter {
   // Text goes into `text_` as shown and into `plain_` as written.
   void AppendText(std::string_view text) {
     std::string visible = Indented(text, "");
-    std::replace(visible.begin(), visible.end(), '\n', ' ');
+    std::ranges::replace(visible, '\n', ' ');
     plain_ += visible;
     for (const auto& [role, times] : roles_) {
       if (times > 0) visible = style_.Paint(role, visible);

@@ -49,7 +49,7 @@ bool IsHeading(std::string_view text) {
 bool IsRule(std::string_view text) {
   if (text.empty() || std::string_view("*-_").find(text[0]) == std::string_view::npos) return false;
   const char marks[] = {text[0], ' ', '\t', '\0'};
-  return text.find_first_not_of(marks) == std::string_view::npos && std::count(text.begin(), text.end(), text[0]) >= 3;
+  return text.find_first_not_of(marks) == std::string_view::npos && std::ranges::count(text, text[0]) >= 3;
 }
 
 bool IsUnderline(std::string_view text) {  // of a heading

@@ -32,8 +32,8 @@ std::vector<ArgumentText> InOrder(const std::string& tool_input) {
     const Json& read = MemberOf(*parsed, name.get_ref<const std::string&>());
     arguments.push_back({name.get<std::string>(), read.is_string() ? read.get<std::string>() : WithoutGaps(value)});
   }
-  std::stable_sort(arguments.begin(), arguments.end(), [](const ArgumentText& a, const ArgumentText& b) {
-    return std::find(kFirst.begin(), kFirst.end(), a.name) < std::find(kFirst.begin(), kFirst.end(), b.name);
+  std::ranges::stable_sort(arguments, [](const ArgumentText& a, const ArgumentText& b) {
+    return std::ranges::find(kFirst, a.name) < std::ranges::find(kFirst, b.name);
   });
   return arguments;
 }
@@ -65,7 +65,7 @@ tl::unexpected<Error> Wanted(const std::string& what) {
 }
 
 bool IsOption(const Json& options, const std::string& text) {
-  return std::any_of(options.begin(), options.end(), [&](const Json& option) { return option == Json(text); });
+  return std::ranges::any_of(options, [&](const Json& option) { return option == Json(text); });
 }
 
 struct Choice {
@@ -411,7 +411,7 @@ Result<Json> FormField::Parse(const std::string& text) const {
     return number;
   }
   const auto length =
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
   if (!IsWithin(schema, "minLength", "maxLength", static_cast<double>(length))) {
     return Wanted(LimitsOf(schema, "minLength", "maxLength", " characters"));
   }

@@ -185,10 +185,9 @@ void RunView::ShowResult(const event::ToolResult& result) {
   if (std::exchange(named_, id) != id) {
     screen_.Add(style_.Paint(Style::kDim, CutToWidth("  " + title + ":", screen_.columns())));
   }
-  const bool is_folded = lines.size() > kResultHead + kResultTail + 1 ||
-                         std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
-                           return DisplayWidth(line) + 2 > screen_.columns();
-                         });
+  const bool is_folded =
+      lines.size() > kResultHead + kResultTail + 1 ||
+      std::ranges::any_of(lines, [&](const std::string& line) { return DisplayWidth(line) + 2 > screen_.columns(); });
   if (is_folded) {
     Fold(title, [this, kept = text] {
       std::vector<std::string> whole;

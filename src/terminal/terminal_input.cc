@@ -69,7 +69,7 @@ Key SequenceKey(std::string_view sequence) {
     return Edits(by_word ? std::string("\x1b[1;5") + final : std::string("\x1b[") + final, sequence.size());
   }
   constexpr std::array kKnown = {1, 3, 4, 200, 201};  // Home, Delete, End, and the marks of a paste
-  if (final == '~' && std::find(kKnown.begin(), kKnown.end(), numbers[0]) != kKnown.end()) {
+  if (final == '~' && std::ranges::find(kKnown, numbers[0]) != kKnown.end()) {
     return Edits("\x1b[" + std::to_string(numbers[0]) + "~", sequence.size());
   }
   return {.bytes = {}, .length = sequence.size()};

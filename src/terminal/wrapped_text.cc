@@ -31,7 +31,7 @@ TextPart NextTextPart(std::string_view text) {
 
 // The ASCII letters at the beginning of the text, as one part.
 TextPart PlainPart(std::string_view text) {
-  const auto end = std::find_if_not(text.begin(), text.end(), [](char c) { return IsPlain(c) && c != ' '; });
+  const auto end = std::ranges::find_if_not(text, [](char c) { return IsPlain(c) && c != ' '; });
   const auto length = static_cast<std::size_t>(end - text.begin());
   return {text.substr(0, length), static_cast<int>(length), false};
 }
@@ -62,7 +62,7 @@ class Wrapper {
     if (has_text_ || word_has_text_ || spaces_ != 0 || line.empty() || line.front() == ' ' || line.back() == ' ')
       return false;
     if (used_ + static_cast<int>(std::min(line.size(), static_cast<std::size_t>(width_) + 1)) > width_) return false;
-    if (!std::all_of(line.begin(), line.end(), IsPlain)) return false;
+    if (!std::ranges::all_of(line, IsPlain)) return false;
     Append({line, static_cast<int>(line.size()), false});
     return true;
   }
@@ -249,7 +249,7 @@ std::vector<int> AtMost(std::vector<int> widths, int limit) {
 // Reduces `widths` to `room`, the widest first. Empty if that leaves less than kNarrowestColumn.
 std::vector<int> Fitted(const std::vector<int>& widths, int room) {
   if (Sum(widths) <= room) return widths;
-  int limit = *std::max_element(widths.begin(), widths.end());
+  int limit = *std::ranges::max_element(widths);
   while (limit >= kNarrowestColumn && Sum(AtMost(widths, limit)) > room) --limit;
   if (limit < kNarrowestColumn) return {};
   std::vector<int> fitted = AtMost(widths, limit);

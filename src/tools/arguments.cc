@@ -100,9 +100,9 @@ bool IsProperPrefix(const std::vector<std::string>& prefix, const std::vector<st
 // The library adds an entry for each object around a fault; only the innermost says what to fix.
 std::vector<SchemaError> Innermost(const std::vector<SchemaError>& errors) {
   std::vector<SchemaError> innermost;
-  std::copy_if(errors.begin(), errors.end(), std::back_inserter(innermost), [&](const SchemaError& error) {
-    return std::none_of(errors.begin(), errors.end(),
-                        [&](const SchemaError& other) { return IsProperPrefix(error.context, other.context); });
+  std::ranges::copy_if(errors, std::back_inserter(innermost), [&](const SchemaError& error) {
+    return std::ranges::none_of(errors,
+                                [&](const SchemaError& other) { return IsProperPrefix(error.context, other.context); });
   });
   return innermost;
 }
@@ -114,7 +114,7 @@ std::string MemberPath(const std::vector<std::string>& context) {
     const std::string& step = context[i];
     if (step.size() < 3) continue;
     const std::string name = step.substr(1, step.size() - 2);
-    const bool is_index = std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+    const bool is_index = std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
     path += is_index ? step : (path.empty() ? "" : ".") + name;
   }
   return path;
@@ -172,8 +172,7 @@ std::string Explanation(const std::vector<SchemaError>& errors, const PlainJson&
   for (const SchemaError& error : Innermost(errors)) {
     std::string line = Described(error, schema, words);
     while (!line.empty() && line.back() == '.') line.pop_back();
-    if (lines.size() < kMaxReported && std::find(lines.begin(), lines.end(), line) == lines.end())
-      lines.push_back(line);
+    if (lines.size() < kMaxReported && std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
   }
   std::string text = std::string("invalid ") + words.object + ": ";
   for (std::size_t i = 0; i < lines.size(); ++i) text += (i == 0 ? "" : "; ") + lines[i];
@@ -241,12 +240,11 @@ constexpr std::array<const char*, 6> kCounts = {"minItems",  "maxItems",      "m
 constexpr std::array<const char*, 7> kTypes = {"null", "boolean", "object", "array", "number", "string", "integer"};
 
 bool IsType(const Json& type) {
-  return type.is_string() &&
-         std::find(kTypes.begin(), kTypes.end(), type.get_ref<const std::string&>()) != kTypes.end();
+  return type.is_string() && std::ranges::find(kTypes, type.get_ref<const std::string&>()) != kTypes.end();
 }
 
 bool IsTypes(const Json& type) {
-  return IsType(type) || (type.is_array() && !type.empty() && std::all_of(type.begin(), type.end(), IsType));
+  return IsType(type) || (type.is_array() && !type.empty() && std::ranges::all_of(type, IsType));
 }
 
 Json Checkable(const Json& schema, int depth) {
@@ -291,7 +289,7 @@ void TakeNullForOptional(Json& schema) {
     if (member.contains("type")) {
       Json& type = member["type"];
       if (type.is_string()) type = Json::array({type});
-      if (std::find(type.begin(), type.end(), "null") == type.end()) type.push_back("null");
+      if (std::ranges::find(type, "null") == type.end()) type.push_back("null");
     }
     if (member.contains("enum") &&
         std::find(member["enum"].begin(), member["enum"].end(), nullptr) == member["enum"].end())

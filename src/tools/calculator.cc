@@ -120,8 +120,7 @@ class Parser {
     if (name == "pi") return std::numbers::pi;
     if (name == "e") return std::numbers::e;
     if (name == "min" || name == "max") return Extreme(name);
-    const auto* const function =
-        std::find_if(kFunctions.begin(), kFunctions.end(), [&](const Function& f) { return f.name == name; });
+    const auto* const function = std::ranges::find(kFunctions, name, &Function::name);
     if (function == kFunctions.end()) {
       return Fail(ErrorCode::kInvalidArgument, "unknown name \"" + std::string(name.substr(0, 40)) + "\"");
     }
@@ -134,8 +133,7 @@ class Parser {
 
   Result<double> Extreme(std::string_view name) {
     const auto values = TRY(CallArguments());
-    return name == "min" ? *std::min_element(values.begin(), values.end())
-                         : *std::max_element(values.begin(), values.end());
+    return name == "min" ? *std::ranges::min_element(values) : *std::ranges::max_element(values);
   }
 
   // "(" sum ("," sum)* ")"

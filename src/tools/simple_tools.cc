@@ -51,8 +51,8 @@ class CalculatorTool final : public BuiltinTool {
 bool IsZoneName(std::string_view name) {
   if (name.empty() || name.size() > 64 || name.front() == '/' || name.find("..") != std::string_view::npos)
     return false;
-  return std::all_of(name.begin(), name.end(),
-                     [](char c) { return IsAsciiAlnum(c) || c == '_' || c == '/' || c == '+' || c == '-'; });
+  return std::ranges::all_of(name,
+                             [](char c) { return IsAsciiAlnum(c) || c == '_' || c == '/' || c == '+' || c == '-'; });
 }
 
 class CurrentTimeTool final : public BuiltinTool {

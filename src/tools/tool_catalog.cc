@@ -25,8 +25,8 @@ namespace reprise {
 namespace {
 
 bool MatchesAny(const std::vector<std::string>& patterns, const std::string& name) {
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
+  return std::ranges::any_of(
+      patterns, [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
 }
 
 // A tool's schema, compiled on first use, which saves an idle server a megabyte and some start-up time.
@@ -93,8 +93,8 @@ class ToolCatalog::FixedToolSet final : public ToolSet {
   }
 
   Tool* Find(std::string_view name) const override {
-    const auto offer = std::find_if(offers_.begin(), offers_.end(),
-                                    [&](const Offer& candidate) { return candidate.spec.name == name; });
+    const auto offer =
+        std::ranges::find_if(offers_, [&](const Offer& candidate) { return candidate.spec.name == name; });
     return offer == offers_.end() ? FindUnlisted(name) : offer->tool.get();
   }
 
@@ -115,12 +115,12 @@ class ToolCatalog::FixedToolSet final : public ToolSet {
 
  private:
   const Offer* OfferOf(const Tool& tool) const {
-    const auto offer = std::find_if(offers_.begin(), offers_.end(),
-                                    [&](const Offer& candidate) { return candidate.tool.get() == &tool; });
+    const auto offer =
+        std::ranges::find_if(offers_, [&](const Offer& candidate) { return candidate.tool.get() == &tool; });
     if (offer != offers_.end()) return &*offer;
     const MutexLock lock(mutex_);
-    const auto unlisted = std::find_if(unlisted_.begin(), unlisted_.end(),
-                                       [&](const Offer& candidate) { return candidate.tool.get() == &tool; });
+    const auto unlisted =
+        std::ranges::find_if(unlisted_, [&](const Offer& candidate) { return candidate.tool.get() == &tool; });
     return unlisted == unlisted_.end() ? nullptr : &*unlisted;
   }
 
@@ -173,7 +173,7 @@ ToolCatalog::ToolCatalog(ToolOptions options, const std::vector<std::string>& se
   // Who forbids a tool for files, or wants to be asked about it, means its work in a patch too.
   auto patch = MakeApplyPatchTool(*workspace_, quoting);
   const std::vector<std::string> acts_as = patch->traits().acts_as;
-  if (std::none_of(acts_as.begin(), acts_as.end(), [&](const auto& name) { return MatchesAny(options_.deny, name); })) {
+  if (std::ranges::none_of(acts_as, [&](const auto& name) { return MatchesAny(options_.deny, name); })) {
     add(std::move(patch));
   }
   add(MakeDeleteFileTool(*workspace_));
@@ -233,8 +233,8 @@ std::shared_ptr<const ToolSet> ToolCatalog::With(const std::vector<std::shared_p
   auto set = MakeSet();
   // The configuration's settings for a server's tools hold even while the server is away.
   const auto is_of_server = [&](const std::string& name) REQUIRES(mutex_) {
-    return std::any_of(sources_.begin(), sources_.end(),
-                       [&](const Source& source) { return name.starts_with(source.server.name + "__"); });
+    return std::ranges::any_of(sources_,
+                               [&](const Source& source) { return name.starts_with(source.server.name + "__"); });
   };
   for (const std::shared_ptr<Tool>& tool : more) {
     const std::string& name = tool->traits().spec.name;
@@ -296,8 +296,8 @@ void ToolCatalog::SetServer(ToolServer server, std::vector<std::shared_ptr<Tool>
   }
   server.tools = offers.size();
   const MutexLock lock(mutex_);
-  auto source = std::find_if(sources_.begin(), sources_.end(),
-                             [&](const Source& candidate) { return candidate.server.name == server.name; });
+  auto source =
+      std::ranges::find_if(sources_, [&](const Source& candidate) { return candidate.server.name == server.name; });
   if (source == sources_.end()) source = sources_.insert(sources_.end(), Source{});
   source->server = std::move(server);
   source->offers = std::move(offers);

@@ -54,7 +54,7 @@ std::string_view MediaType(std::string_view content_type) {
 // Keeps methods that clients make up out of the log.
 std::string_view MethodInLog(std::string_view method) {
   static constexpr std::array<std::string_view, 7> kMethods{"GET", "POST", "PATCH", "DELETE", "HEAD", "PUT", "OPTIONS"};
-  const auto known = std::find(kMethods.begin(), kMethods.end(), method);
+  const auto known = std::ranges::find(kMethods, method);
   return known == kMethods.end() ? "-" : *known;
 }
 
@@ -491,8 +491,8 @@ void Connection::Send(Reply reply) {
     AppendHeader(out_, "Content-Type", reply.content_type);
     AppendHeader(out_, "Content-Length", std::to_string(reply.body.size()));
   }
-  const bool may_be_kept = std::any_of(reply.headers.begin(), reply.headers.end(),
-                                       [](const auto& header) { return header.first == "Cache-Control"; });
+  const bool may_be_kept =
+      std::ranges::any_of(reply.headers, [](const auto& header) { return header.first == "Cache-Control"; });
   if (!may_be_kept) AppendHeader(out_, "Cache-Control", "no-store");
   AppendHeader(out_, "X-Content-Type-Options", "nosniff");
   for (const auto& [name, value] : reply.headers) AppendHeader(out_, name, value);

@@ -25,9 +25,8 @@ std::optional<int> ParsePort(std::string_view text) {
 }
 
 bool IsHostName(std::string_view text) {
-  return !text.empty() && text.size() <= kMaxHost && std::all_of(text.begin(), text.end(), [](char c) {
-    return IsAsciiAlnum(c) || c == '-' || c == '.' || c == '_';
-  });
+  return !text.empty() && text.size() <= kMaxHost &&
+         std::ranges::all_of(text, [](char c) { return IsAsciiAlnum(c) || c == '-' || c == '.' || c == '_'; });
 }
 
 bool IsBracketedAddress(std::string_view text) {
@@ -184,14 +183,14 @@ std::optional<std::string> Gate::ShownToken(const RequestHead& head) const {
 
 bool Gate::IsOurs(std::string_view host_and_port) const {
   if (any_address_ && IsAddressWithPort(host_and_port, port_)) return true;
-  return std::any_of(authorities_.begin(), authorities_.end(),
-                     [&](const std::string& ours) { return EqualsIgnoringCase(ours, host_and_port); });
+  return std::ranges::any_of(authorities_,
+                             [&](const std::string& ours) { return EqualsIgnoringCase(ours, host_and_port); });
 }
 
 // True if a public host has this name and port. A request without a port means its scheme's default port.
 bool Gate::IsPublic(const Authority& authority, int default_port) const {
   const int port = authority.port.value_or(default_port);
-  return std::any_of(public_hosts_.begin(), public_hosts_.end(), [&](const PublicHost& host) {
+  return std::ranges::any_of(public_hosts_, [&](const PublicHost& host) {
     return EqualsIgnoringCase(host.host, authority.host) && (!host.port || *host.port == port);
   });
 }
@@ -224,7 +223,7 @@ bool Gate::IsOwnOrigin(std::string_view origin, const RequestHead& head) const {
   const int port = tls ? 443 : 80;
   const bool same_as_host = EqualsIgnoringCase(origin, *head.Find("host"));
   if (!authority->port || same_as_host) return IsPublic(*authority, port);
-  return std::any_of(public_hosts_.begin(), public_hosts_.end(), [&](const PublicHost& host) {
+  return std::ranges::any_of(public_hosts_, [&](const PublicHost& host) {
     return host.port == authority->port && EqualsIgnoringCase(host.host, authority->host);
   });
 }

@@ -34,7 +34,7 @@ bool IsRefused(std::string_view part) {
 
 // True if a header with this name lists `value` itself and does not refuse it.
 bool IsListed(const RequestHead& head, std::string_view name, std::string_view value) {
-  return std::any_of(head.headers.begin(), head.headers.end(), [&](const auto& header) {
+  return std::ranges::any_of(head.headers, [&](const auto& header) {
     return header.first == name && AnyPart(header.second, ',', [&](std::string_view part) {
              return EqualsIgnoringCase(TrimBlanks(part.substr(0, part.find(';'))), value) && !IsRefused(part);
            });
@@ -44,13 +44,12 @@ bool IsListed(const RequestHead& head, std::string_view name, std::string_view v
 }  // namespace
 
 const std::string* RequestHead::Find(std::string_view name) const {
-  const auto found = std::find_if(headers.begin(), headers.end(), [&](const auto& h) { return h.first == name; });
+  const auto found = std::ranges::find_if(headers, [&](const auto& each) { return each.first == name; });
   return found == headers.end() ? nullptr : &found->second;
 }
 
 std::size_t RequestHead::Count(std::string_view name) const {
-  return static_cast<std::size_t>(
-      std::count_if(headers.begin(), headers.end(), [&](const auto& h) { return h.first == name; }));
+  return static_cast<std::size_t>(std::ranges::count_if(headers, [&](const auto& h) { return h.first == name; }));
 }
 
 std::optional<std::string> Request::Query(std::string_view name) const {

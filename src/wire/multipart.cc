@@ -26,8 +26,7 @@ struct FieldValue {
   std::vector<std::pair<std::string, std::string>> parameters;  // names in lower case
 
   const std::string* Find(std::string_view name) const {
-    const auto found =
-        std::find_if(parameters.begin(), parameters.end(), [&](const auto& each) { return each.first == name; });
+    const auto found = std::ranges::find_if(parameters, [&](const auto& each) { return each.first == name; });
     return found == parameters.end() ? nullptr : &found->second;
   }
 };
@@ -190,7 +189,7 @@ Result<Form> ReadForm(const Request& request, std::initializer_list<std::string_
       has_file = true;
       continue;
     }
-    if (std::find(fields.begin(), fields.end(), name) == fields.end() || form.fields.contains(name)) {
+    if (std::ranges::find(fields, name) == fields.end() || form.fields.contains(name)) {
       return Malformed("the part \"" + std::string(Utf8Prefix(ToValidUtf8(name), 40)) +
                        "\" of the body is unknown, there twice, or a file without a filename");
     }

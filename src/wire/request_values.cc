@@ -25,7 +25,7 @@ Result<std::optional<ClientRequest>> ClientRequestOf(const Request& request) {
   if (count == 0) return std::nullopt;
   std::string_view key = *request.head.Find(kName);
   if (key.size() >= 2 && key.front() == '"' && key.back() == '"') key = key.substr(1, key.size() - 2);
-  const bool is_visible = std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c <= '~' && c != '"'; });
+  const bool is_visible = std::ranges::all_of(key, [](char c) { return c > ' ' && c <= '~' && c != '"'; });
   if (count > 1 || key.empty() || key.size() > kLongest || !is_visible) {
     return Fail(Reason::kInvalidArgument, "Idempotency-Key must be there once, with 1 to 255 visible ASCII characters");
   }
@@ -67,7 +67,7 @@ TraceContext TraceParentOf(const Request& request) {
   if (request.head.Count("traceparent") != 1) return {};
   TraceContext parent = ParseTraceparent(*request.head.Find("traceparent")).value_or(TraceContext{});
   const std::string* const state = request.head.Find("tracestate");
-  const bool is_plain = state && std::all_of(state->begin(), state->end(), [](char c) { return c >= ' ' && c <= '~'; });
+  const bool is_plain = state && std::ranges::all_of(*state, [](char c) { return c >= ' ' && c <= '~'; });
   if (parent.is_valid() && is_plain && state->size() <= kMaxState) parent.state = *state;
   return parent;
 }

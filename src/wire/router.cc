@@ -67,8 +67,8 @@ Router::Match Router::Find(std::string_view method, std::string_view target) con
   }
   // A route without open segments wins: "/a/b" does not match "/a/*" if "/a/b" itself is a route.
   const auto is_named = [](const Route& route) { return route.path.find('*') == std::string::npos; };
-  const bool has_name = std::any_of(routes_.begin(), routes_.end(),
-                                    [&](const Route& route) { return is_named(route) && Matches(route, segments); });
+  const bool has_name =
+      std::ranges::any_of(routes_, [&](const Route& route) { return is_named(route) && Matches(route, segments); });
   std::string allowed;
   for (const Route& route : routes_) {
     if ((has_name && !is_named(route)) || !Matches(route, segments)) continue;

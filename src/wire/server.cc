@@ -228,7 +228,7 @@ class HttpServer::Impl {
         port_(listeners.port),
         gate_({.port = port_,
                .hosts = InUrls(listeners.hosts),
-               .any_address = std::any_of(listeners.hosts.begin(), listeners.hosts.end(), IsAnyAddress),
+               .any_address = std::ranges::any_of(listeners.hosts, IsAnyAddress),
                .public_hosts = options_.public_hosts,
                .token = options_.token,
                .people = options_.people}),

@@ -132,8 +132,7 @@ std::size_t WorkerPool::Startable() const {
 }
 
 std::optional<WorkerPool::Lines::iterator> WorkerPool::Next() {
-  const auto next =
-      std::find_if(turns_.begin(), turns_.end(), [&](const auto& line) { return line->second.running < share_; });
+  const auto next = std::ranges::find_if(turns_, [&](const auto& line) { return line->second.running < share_; });
   if (next == turns_.end()) return std::nullopt;
   const auto line = *next;
   turns_.erase(next);
@@ -168,9 +167,8 @@ void WorkerPool::Work() {
     --idle_;
     if (in_vain && turns_.empty() && !joining_ && threads_.size() > share_) break;
   }
-  const auto self = std::find_if(threads_.begin(), threads_.end(), [](const std::thread& thread) {
-    return thread.get_id() == std::this_thread::get_id();
-  });
+  const auto self = std::ranges::find_if(
+      threads_, [](const std::thread& thread) { return thread.get_id() == std::this_thread::get_id(); });
   ended_.push_back(std::move(*self));
   threads_.erase(self);
 }

@@ -162,8 +162,7 @@ const Agent::Method* Agent::FindMethod(const std::string& name) {
       {"session/set_mode", &Agent::SetMode},
       {"session/set_config_option", &Agent::SetConfigOption},
   };
-  const auto found =
-      std::find_if(std::begin(kMethods), std::end(kMethods), [&](const Method& each) { return name == each.name; });
+  const auto found = std::ranges::find_if(kMethods, [&](const Method& each) { return name == each.name; });
   return found == std::end(kMethods) ? nullptr : found;
 }
 

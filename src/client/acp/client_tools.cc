@@ -35,7 +35,7 @@ std::string PlainName(std::string name, const std::vector<McpServerOptions>& oth
   }
   if (name.size() > kMost) name.resize(kMost);
   const auto is_taken = [&](const std::string& candidate) {
-    return std::any_of(others.begin(), others.end(), [&](const auto& other) { return other.name == candidate; });
+    return std::ranges::any_of(others, [&](const auto& other) { return other.name == candidate; });
   };
   std::string candidate = name;
   for (int next = 2; is_taken(candidate); ++next) candidate = name + "-" + std::to_string(next);
@@ -178,7 +178,7 @@ void ClientTools::AwaitOffers(std::chrono::milliseconds limit) {
   MutexLock lock(mutex_);
   const auto all_known = [&]() REQUIRES(mutex_) {
     const auto is_known = [](const auto& each) { return each.second.server.state != ToolServer::State::kConnecting; };
-    return sources_.size() == servers_ && std::all_of(sources_.begin(), sources_.end(), is_known);
+    return sources_.size() == servers_ && std::ranges::all_of(sources_, is_known);
   };
   heard_.wait_for(lock, limit, all_known);
 }

@@ -175,7 +175,7 @@ std::optional<Json> FormSchema(const std::string& text) {
   for (const auto& [name, property] : (*schema)["properties"].items()) {
     static constexpr std::string_view kTypes[] = {"string", "number", "integer", "boolean", "array"};
     const std::string type = TextMember(property, "type");
-    if (std::find(std::begin(kTypes), std::end(kTypes), type) == std::end(kTypes)) return std::nullopt;
+    if (std::ranges::find(kTypes, type) == std::end(kTypes)) return std::nullopt;
     form["properties"][name] = FormProperty(property);
   }
   return form;
@@ -219,8 +219,7 @@ Json PermissionOptions(const event::ApprovalRequired& asked) {
 
 std::optional<Json> ApprovalAnswer(const event::ApprovalRequired& asked, const std::string& option_id) {
   const Json offered = PermissionOptions(asked);
-  if (std::none_of(offered.begin(), offered.end(),
-                   [&](const Json& each) { return TextMember(each, "optionId") == option_id; })) {
+  if (std::ranges::none_of(offered, [&](const Json& each) { return TextMember(each, "optionId") == option_id; })) {
     return std::nullopt;
   }
   Json body = AnswerTo(asked, option_id != "reject_once");

@@ -118,7 +118,7 @@ void Session::Prompt(const Json& request_id, const Json& blocks) {
   const auto refuse = [&](const Error& error) { client_.Refuse(request_id, rpc::ErrorObject(error)); };
   auto prompt = ReadPrompt(blocks, workspace_);
   if (!prompt) return refuse(prompt.error());
-  const auto waits_for_words = std::find_if(open_.begin(), open_.end(), [](const OpenQuestion& each) {
+  const auto waits_for_words = std::ranges::find_if(open_, [](const OpenQuestion& each) {
     return std::holds_alternative<PendingInput>(each.asked) && each.request == 0;
   });
   if (!prompt_ && waits_for_words != open_.end()) {
@@ -170,7 +170,7 @@ Result<Json> Session::Newest() {
 Result<bool> Session::RunCommand(const Json& request_id, const std::string& text) {
   std::string name = text.substr(1);
   while (name.ends_with(' ') || name.ends_with('\n')) name.pop_back();
-  if (std::none_of(kCommands.begin(), kCommands.end(), [&](const Command& each) { return name == each.name; })) {
+  if (std::ranges::none_of(kCommands, [&](const Command& each) { return name == each.name; })) {
     return false;
   }
   if (name == "undo") {
@@ -462,7 +462,7 @@ void Session::Close() {
 
 Session::OpenQuestion* Session::FindQuestion(const std::string& id) {
   const auto found =
-      std::find_if(open_.begin(), open_.end(), [&](const OpenQuestion& each) { return QuestionId(each.asked) == id; });
+      std::ranges::find_if(open_, [&](const OpenQuestion& each) { return QuestionId(each.asked) == id; });
   return found == open_.end() ? nullptr : &*found;
 }
 

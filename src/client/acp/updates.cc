@@ -165,7 +165,7 @@ void Updates::SetDiffs(const std::string& call_id, const Json& change) {
                      {"newText", TextMember(each, "after")}});
   };
   add(change);
-  if (const Json& more = MemberOf(change, "more"); more.is_array()) std::for_each(more.begin(), more.end(), add);
+  if (const Json& more = MemberOf(change, "more"); more.is_array()) std::ranges::for_each(more, add);
   calls_[call_id].diff = std::move(diffs);
 }
 
@@ -246,7 +246,7 @@ Json Updates::Plan() const {
 }
 
 bool Updates::HoldsOutput() const {
-  return std::any_of(calls_.begin(), calls_.end(), [](const auto& each) { return each.second.is_dirty; });
+  return std::ranges::any_of(calls_, [](const auto& each) { return each.second.is_dirty; });
 }
 
 std::vector<Json> Updates::Flush(bool all) {

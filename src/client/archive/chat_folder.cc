@@ -119,8 +119,8 @@ Result<void> WriteDocuments(const std::string& root, const Chat& chat, Interacti
     TRY(CountStep(&counter));
   }
   // If the chat's own head cannot be read, the newest interaction becomes the head.
-  const bool has_head = std::any_of(chat.interactions.begin(), chat.interactions.end(),
-                                    [&](const Interaction& one) { return one.id == chat.summary.head; });
+  const bool has_head =
+      std::ranges::any_of(chat.interactions, [&](const Interaction& one) { return one.id == chat.summary.head; });
   if (has_head || chat.interactions.empty()) {
     const ChatSummary counted = std::exchange(index.summary, chat.summary);
     index.summary.model = counted.model;

@@ -82,7 +82,7 @@ Error NotThere(Error error, const RecordReference& what, const std::string& data
   std::vector<std::string> known;
   if (const auto chats = ChatFiles(data_dir, MakeRecordFormat(nullptr), Disk()).ListChats()) {
     for (const ChatId& other : *chats) known.push_back(other.str());
-    std::sort(known.begin(), known.end());
+    std::ranges::sort(known);
   }
   return NoSuchChat(what.chat, {.has = {}, .all = {}, .where = "in " + FullPath(data_dir)}, known);
 }
@@ -112,7 +112,7 @@ Result<ChatReader> ChatReader::Open(const Flags& flags, const Environment& envir
 Result<std::vector<ChatId>> ChatReader::AllChats() const {
   // Reads only names, so the record format does not matter.
   auto chats = ChatFiles(source_.root(), MakeRecordFormat(nullptr), source_.file_system()).ListChats();
-  if (chats) std::sort(chats->begin(), chats->end());
+  if (chats) std::ranges::sort(*chats);
   return chats;
 }
 

@@ -80,7 +80,7 @@ Result<void> CopyChats(const std::string& root, const KeyChange& keys, const Fil
                        Progress& progress) {
   const ChatFiles files(root, MakeRecordFormat(keys.from), Disk());
   auto chats = TRY(files.ListChats());
-  std::sort(chats.begin(), chats.end());
+  std::ranges::sort(chats);
   progress.Begin(CopyTask(keys.to ? "sealing" : "opening", root, chats, progress));
   WorkCounter reads(counter.stop_source());
   auto from = TRY(FileInteractionStore::Open({.root = root,

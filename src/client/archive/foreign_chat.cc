@@ -57,7 +57,7 @@ Result<std::vector<ForeignInteraction>> ReadFolder(const std::string& path) {
     const bool json = entry.name.ends_with(".json") && !entry.name.starts_with('.');
     if (json && !entry.is_directory) names.push_back(entry.name);
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   for (const std::string& name : names) {
     const std::string file = folder + "/" + name;
     auto json = TRY(ReadInteractionFile(file));
@@ -120,7 +120,7 @@ Result<std::vector<std::string>> FindForeignChats(const std::string& path) {
     const std::string folder = path + "/" + entry.name;
     if (entry.is_directory && !entry.name.starts_with('.') && IsChatFolder(folder)) chats.push_back(folder);
   }
-  std::sort(chats.begin(), chats.end());
+  std::ranges::sort(chats);
   if (chats.empty()) return Fail(ErrorCode::kInvalidArgument, "there is no chat in " + path);
   return chats;
 }

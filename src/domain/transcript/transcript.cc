@@ -295,7 +295,7 @@ std::string Fenced(std::string_view text) {
 // The name in backticks.
 std::string Code(std::string_view name) {
   std::string text = VisibleLine(name);
-  std::replace(text.begin(), text.end(), '`', '\'');
+  std::ranges::replace(text, '`', '\'');
   return "`" + text + "`";
 }
 

@@ -371,8 +371,8 @@ void Database::Disconnect(std::string_view why) {
   must_flush_ = is_lost_ = false;
   known_.clear();
   const auto is_greeting = [&](const Job& job) {
-    return std::any_of(options_.greetings.begin(), options_.greetings.end(),
-                       [&](const std::string& greeting) { return greeting.c_str() == job.statement.sql; });
+    return std::ranges::any_of(options_.greetings,
+                               [&](const std::string& greeting) { return greeting.c_str() == job.statement.sql; });
   };
   const MutexLock waiting_lock(mutex_);
   is_connected_ = false;

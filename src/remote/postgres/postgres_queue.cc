@@ -218,7 +218,7 @@ std::string TextOf(const ChatChange& change) {
 // nullopt for a kind that only a newer program knows, for example.
 std::optional<ChatChange> ChangeIn(std::string_view text) {
   const std::string_view name = TakeWord(text);
-  const auto kind = std::find_if(kKinds.begin(), kKinds.end(), [&](Kind each) { return ToString(each) == name; });
+  const auto kind = std::ranges::find_if(kKinds, [&](Kind each) { return ToString(each) == name; });
   const auto chat = ChatId::Parse(std::string(TakeWord(text)));
   const auto number = ParseNumber<std::int64_t>(TakeWord(text));
   if (kind == kKinds.end() || !chat || !number || *number < 0 || *number > InteractionId::kMaxNumber) {

@@ -256,7 +256,7 @@ Result<std::shared_ptr<const PostgresStore::Finishing>> PostgresStore::PrepareFi
 // The run's journal stays for a while (Lease), for its followers elsewhere.
 Statement PostgresStore::FinishStatement(const std::string& tenant, const Finishing& finishing) {
   const Interaction& interaction = *finishing.interaction;
-  const bool has_asked = std::any_of(interaction.events.begin(), interaction.events.end(), [](const AgentEvent& event) {
+  const bool has_asked = std::ranges::any_of(interaction.events, [](const AgentEvent& event) {
     return std::holds_alternative<event::ApprovalRequired>(event.payload) ||
            std::holds_alternative<event::InputRequired>(event.payload);
   });

@@ -41,8 +41,7 @@ void JournalWriter::SendWhatWaits() {
   }
   Statement statement = batch->size() == 1 ? ForOne(batch->front().first) : ForMany(*batch);
   const std::string& tenant = batch->front().first.key.tenant;
-  const bool is_of_one =
-      std::all_of(batch->begin(), batch->end(), [&](const auto& each) { return each.first.key.tenant == tenant; });
+  const bool is_of_one = std::ranges::all_of(*batch, [&](const auto& each) { return each.first.key.tenant == tenant; });
   statement.tenant = is_of_one ? tenant : TenantDatabase::kAll;
   database_.Submit(std::move(statement), [self = shared_from_this(), batch](const Result<Rows>& rows) {
     std::vector<bool> kept(batch->size());

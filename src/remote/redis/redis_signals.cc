@@ -38,8 +38,7 @@ Result<Parsed> Parse(const RedisSignals::Options& options) {
   Parsed parsed;
   for (const std::string& url : options.urls) parsed.urls.push_back(TRY(RedisUrl::Parse(url)));
   if (parsed.urls.empty()) return Fail(ErrorCode::kInvalidArgument, "no address of Redis is given");
-  const bool needs_tls =
-      std::any_of(parsed.urls.begin(), parsed.urls.end(), [](const auto& url) { return url.is_tls; });
+  const bool needs_tls = std::ranges::any_of(parsed.urls, [](const auto& url) { return url.is_tls; });
   if (needs_tls) parsed.tls = TRY(RedisTls::Make(options.ca_file));
   TRY(HiredisLibrary::Load());
   return parsed;

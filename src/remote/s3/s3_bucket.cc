@@ -22,7 +22,7 @@ using std::chrono::seconds;
 // Sorted by name, each with "=", which is the form that is signed.
 std::string QueryOf(std::vector<std::pair<std::string, std::string>> query) {
   for (auto& [name, value] : query) name = PercentEncoded(name), value = PercentEncoded(value);
-  std::sort(query.begin(), query.end());
+  std::ranges::sort(query);
   std::string text;
   for (const auto& [name, value] : query) text += (text.empty() ? "?" : "&") + name + "=" + value;
   return text;
@@ -78,7 +78,7 @@ bool MayPass(int status, const std::string& code) {
                                                 "RequestTimeout",  "BadDigest",     "XAmzContentSHA256Mismatch",
                                                 "OperationAborted"};
   return (status >= 500 && status != 501 && status != 507) || status == 429 || status == 408 ||
-         std::find(std::begin(kCodes), std::end(kCodes), code) != std::end(kCodes);
+         std::ranges::find(kCodes, code) != std::end(kCodes);
 }
 
 Error FromStatus(int status, const std::string& code) {

@@ -37,7 +37,7 @@ ToolOutcome Add(const Arguments& given, std::vector<Task>& tasks) {
 // The task with the given id, or the end.
 std::vector<Task>::iterator Meant(const Arguments& given, std::vector<Task>& tasks) {
   const auto id = given.String("id");
-  return std::find_if(tasks.begin(), tasks.end(), [&](const Task& task) { return id == task.id; });
+  return std::ranges::find_if(tasks, [&](const Task& task) { return id == task.id; });
 }
 
 ToolOutcome NoSuchTask(const std::vector<Task>& tasks) {

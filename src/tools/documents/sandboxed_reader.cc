@@ -164,8 +164,7 @@ bool SandboxedReader::TakeTurn(const std::string& whose, const std::stop_token& 
 
 std::optional<SandboxedReader::Text> SandboxedReader::Recall(const std::string& digest) {
   const MutexLock lock(mutex_);
-  const auto known =
-      std::find_if(known_.begin(), known_.end(), [&](const Known& each) { return each.digest == digest; });
+  const auto known = std::ranges::find(known_, digest, &Known::digest);
   if (known == known_.end() || known->until < std::chrono::steady_clock::now()) return std::nullopt;
   known_.splice(known_.begin(), known_, known);
   return known->text;

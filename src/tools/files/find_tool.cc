@@ -79,7 +79,7 @@ class First {
 
  private:
   void Cut() {
-    std::sort(files_.begin(), files_.end(), order_);
+    std::ranges::sort(files_, order_);
     if (files_.size() > kMostShown) files_.resize(kMostShown);
   }
 

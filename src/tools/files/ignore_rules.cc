@@ -208,8 +208,7 @@ IgnoreFiles::IgnoreFiles(const Workspace& workspace) : workspace_(workspace) {
 
 IgnoreFiles::Rules IgnoreFiles::Above() const {
   std::string top = workspace_.directory();
-  for (std::size_t levels = static_cast<std::size_t>(std::count(prefix_.begin(), prefix_.end(), '/')); levels > 0;
-       --levels) {
+  for (std::size_t levels = static_cast<std::size_t>(std::ranges::count(prefix_, '/')); levels > 0; --levels) {
     top = std::filesystem::path(top).parent_path().string();
   }
   Rules rules;

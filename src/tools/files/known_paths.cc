@@ -188,7 +188,7 @@ UserFolders FoldersOfThisUser() {
   passwd* found = nullptr;
   if (::getpwuid_r(::geteuid(), &entry, text.data(), text.size(), &found) == 0 && found != nullptr) {
     const std::string home = found->pw_dir;
-    const bool known = std::find(folders.homes.begin(), folders.homes.end(), home) != folders.homes.end();
+    const bool known = std::ranges::find(folders.homes, home) != folders.homes.end();
     if (!known && home.size() > 1) folders.homes.push_back(home);
   }
   return folders;
@@ -221,7 +221,7 @@ constexpr std::string_view kAllBelow = "**";
 std::vector<std::string> LowerNamesOf(std::string_view path) { return NamesOnPath(LowerCase(path)); }
 
 bool IsOneOf(std::string_view name, std::initializer_list<std::string_view> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 bool FitsName(const std::string& pattern, const std::string& name) {
@@ -270,7 +270,7 @@ bool MayBegin(const Row& row, std::size_t at, std::string_view home, std::size_t
 }
 
 std::size_t GitAt(const std::vector<std::string>& names) {
-  return static_cast<std::size_t>(std::find(names.begin(), names.end(), kGit) - names.begin());
+  return static_cast<std::size_t>(std::ranges::find(names, kGit) - names.begin());
 }
 
 // The entries of a git folder that git obeys, wherever the folder is.
@@ -399,9 +399,7 @@ const std::vector<RunByOthers>& RunByOthers::Table() {
 bool IsGitsOwnData(std::string_view path) {
   const std::vector<std::string> names = LowerNamesOf(path);
   if (names.empty()) return true;
-  const auto is_data = [](const std::string& name) {
-    return std::find(kGitData.begin(), kGitData.end(), name) != kGitData.end();
-  };
+  const auto is_data = [](const std::string& name) { return std::ranges::find(kGitData, name) != kGitData.end(); };
   if (is_data(names.front())) return true;
   const std::string& last = names.back();
   if (names.front() == "modules" || names.front() == "worktrees") {
@@ -514,7 +512,7 @@ FoundRunByOthers FindRunByOthers(const std::string& folder, const std::string& h
       std::error_code failed;
       if (is_taken || depth == kDeepest || name == "node_modules") continue;
       if (!entry->is_directory(failed) || entry->is_symlink(failed)) continue;
-      if (std::find(closed.begin(), closed.end(), entry->path().native()) == closed.end()) {
+      if (std::ranges::find(closed, entry->path().native()) == closed.end()) {
         left.push_back({entry->path(), depth + 1});
       }
     }

@@ -241,7 +241,7 @@ std::vector<std::string> PathsInPatch(std::string_view arguments) {
   if (!files) return paths;
   for (const FilePatch& file : *files) {
     for (const std::string& path : {file.path, file.new_path}) {
-      if (!path.empty() && std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);
+      if (!path.empty() && std::ranges::find(paths, path) == paths.end()) paths.push_back(path);
     }
   }
   return paths;

@@ -189,7 +189,7 @@ class ApplyPatchTool final : public PathTool {
   }
   bool LeadsToSecret(std::string_view arguments) const {
     const auto paths = PathsInPatch(arguments);
-    return std::any_of(paths.begin(), paths.end(), [&](const auto& path) { return workspace_.LeadsToSecret(path); });
+    return std::ranges::any_of(paths, [&](const auto& path) { return workspace_.LeadsToSecret(path); });
   }
   // An editor that has unsaved changes must make the change itself, which only edit_file and write_file ask it to.
   std::optional<std::string> UnsavedFile(const Plan& plan, const ToolContext& context) const {

@@ -55,8 +55,7 @@ Result<DirectoryListing> ReadDirectory(const Workspace& workspace, int directory
     }
     listing.entries.push_back({.name = std::string(name), .is_directory = IsDirectory(directory, *entry)});
   }
-  std::sort(listing.entries.begin(), listing.entries.end(),
-            [](const ListedEntry& a, const ListedEntry& b) { return a.name < b.name; });
+  std::ranges::sort(listing.entries, {}, &ListedEntry::name);
   return listing;
 }
 
@@ -216,7 +215,7 @@ std::optional<std::vector<std::size_t>> PathTool::CoveredBy(const std::vector<st
   for (const std::string& path : paths) {
     const auto index = CoveringOne(patterns, path);
     if (!index) return std::nullopt;
-    if (std::find(covering.begin(), covering.end(), *index) == covering.end()) covering.push_back(*index);
+    if (std::ranges::find(covering, *index) == covering.end()) covering.push_back(*index);
   }
   return paths.empty() ? std::nullopt : std::optional(std::move(covering));
 }
@@ -232,8 +231,7 @@ std::optional<std::size_t> PathTool::CoveringOne(const std::vector<std::string>&
   }
   for (std::size_t i = 0; i < patterns.size(); ++i) {
     const auto pattern = Parse(patterns[i]);
-    if (pattern &&
-        std::all_of(places.begin(), places.end(), [&](const auto& each) { return Covers(*pattern, each); })) {
+    if (pattern && std::ranges::all_of(places, [&](const auto& each) { return Covers(*pattern, each); })) {
       return i;
     }
   }

@@ -239,7 +239,7 @@ class Search {
     std::size_t lines = 0;
     return ReadChatText(files, id, [&](std::string_view piece) {
       InText(piece, id.str(), lines);
-      lines += static_cast<std::size_t>(std::count(piece.begin(), piece.end(), '\n'));
+      lines += static_cast<std::size_t>(std::ranges::count(piece, '\n'));
       return !Ended();
     });
   }

@@ -279,8 +279,7 @@ bool Workspace::IsProtected(int fd, std::string_view name) const {
   std::string path = RealPath(fd);
   if (path.empty()) return true;  // unknown, so treat it as protected
   if (!name.empty()) path.append(path == "/" ? "" : "/").append(name);
-  return std::any_of(protected_paths_.begin(), protected_paths_.end(),
-                     [&](const std::string& closed) { return IsWithin(path, closed); });
+  return std::ranges::any_of(protected_paths_, [&](const std::string& closed) { return IsWithin(path, closed); });
 }
 
 bool Workspace::IsSecret(int fd, std::string_view name) const {
@@ -288,7 +287,7 @@ bool Workspace::IsSecret(int fd, std::string_view name) const {
   std::string path = RealPath(fd);
   if (path.empty()) return true;  // unknown, so treat it as secret
   if (!name.empty()) path.append(path == "/" ? "" : "/").append(name);
-  return std::any_of(secret_paths_.begin(), secret_paths_.end(), [&](const std::string& secret) {
+  return std::ranges::any_of(secret_paths_, [&](const std::string& secret) {
     return path.size() >= secret.size() && ::strncasecmp(path.c_str(), secret.c_str(), secret.size()) == 0 &&
            (path.size() == secret.size() || path[secret.size()] == '/');
   });

@@ -73,7 +73,7 @@ bool HostFits(const Head& head, const HostPort& target, std::uint16_t usual_port
 bool IsForProxyAlone(const std::string& name) {
   constexpr auto kNames = std::to_array<std::string_view>({"host", "connection", "proxy-connection", "keep-alive",
                                                            "proxy-authorization", "upgrade", "te", "http2-settings"});
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  return std::ranges::find(kNames, name) != kNames.end();
 }
 
 ProxyRequest PlainHttp(const Head& head) {

@@ -24,7 +24,7 @@ bool IsName(std::string_view name) {
   std::string_view label;
   for (std::string_view rest = name;; rest.remove_prefix(label.size() + 1)) {
     label = rest.substr(0, rest.find('.'));
-    if (label.empty() || label.size() > kMaxLabel || !std::all_of(label.begin(), label.end(), IsNameCharacter)) {
+    if (label.empty() || label.size() > kMaxLabel || !std::ranges::all_of(label, IsNameCharacter)) {
       return false;
     }
     if (label.size() == rest.size()) break;

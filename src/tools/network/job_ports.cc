@@ -74,7 +74,7 @@ std::uint16_t PortOf(int listener) {
 void Add(const ListeningSocket& socket, std::map<std::uint16_t, JobPort>& ports) {
   JobPort& port = ports[socket.port];
   port.port = socket.port;
-  const bool is_known = std::find(port.addresses.begin(), port.addresses.end(), socket.address) != port.addresses.end();
+  const bool is_known = std::ranges::find(port.addresses, socket.address) != port.addresses.end();
   if (!is_known && port.addresses.size() < kMostPorts) port.addresses.push_back(socket.address);
 }
 
@@ -162,8 +162,7 @@ void SandboxPorts::End(bool in_peace) {
 std::map<std::uint16_t, JobPort> SandboxPorts::Listening() const {
   std::map<std::uint16_t, JobPort> ports;
   for (const ListeningSocket& each : network_.Listening()) {
-    const bool is_ours =
-        each.address == "127.0.0.1" && std::find(taken_.begin(), taken_.end(), each.port) != taken_.end();
+    const bool is_ours = each.address == "127.0.0.1" && std::ranges::find(taken_, each.port) != taken_.end();
     if (!is_ours) Add(each, ports);
   }
   return ports;
@@ -273,8 +272,8 @@ std::vector<JobPort> MachinePorts::List() const {
   for (auto& [number, port] : ports) {
     port.state = JobPort::State::kOutside;
     // Cookies of this server go to every port of its address, so a link leads to another one, if the job listens there.
-    const bool is_everywhere = std::any_of(port.addresses.begin(), port.addresses.end(),
-                                           [](const std::string& each) { return each == "0.0.0.0" || each == "::"; });
+    const bool is_everywhere =
+        std::ranges::any_of(port.addresses, [](const std::string& each) { return each == "0.0.0.0" || each == "::"; });
     if (is_everywhere) port.url = UrlOf(address_, number);
   }
   return FirstOf(std::move(ports));

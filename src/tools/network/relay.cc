@@ -60,7 +60,7 @@ std::string HttpRefusal(std::string_view status, const std::string& why) {
 NetworkRelay::NetworkRelay(std::shared_ptr<const Options> options)
     : options_(std::move(options)), stopped_(stop_.get_token()), ports_{kProxyPort} {
   for (const std::uint16_t port : options_->rules.LoopbackPorts()) {
-    const bool is_new = std::find(ports_.begin(), ports_.end(), port) == ports_.end();
+    const bool is_new = std::ranges::find(ports_, port) == ports_.end();
     // The others are reached through the proxy alone.
     if (is_new && port >= kFirstUnprivileged && ports_.size() < kMaxListeners) ports_.push_back(port);
   }

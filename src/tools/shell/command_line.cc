@@ -34,7 +34,7 @@ class LineParser {
   explicit LineParser(std::string_view text) : text_(text) {}
 
   Result<CommandLine> Parse() {
-    if (std::any_of(text_.begin(), text_.end(), IsControl)) return Beyond("it has control characters");
+    if (std::ranges::any_of(text_, IsControl)) return Beyond("it has control characters");
     CommandLine line;
     ShellJoint joint = ShellJoint::kFirst;
     SkipLineEnds();
@@ -101,7 +101,7 @@ class LineParser {
       auto raw = TRY(Word());
       // Digits directly before it belong to a redirection.
       const std::string_view written = text_.substr(began, at_ - began);
-      if ((Peek() == '<' || Peek() == '>') && std::all_of(written.begin(), written.end(), IsAsciiDigit)) {
+      if ((Peek() == '<' || Peek() == '>') && std::ranges::all_of(written, IsAsciiDigit)) {
         if (written.size() > 1) return Beyond("it has a redirection that shells understand differently");
         TRY(Redirection(command));
         if (c != '1' && c != '2') command.has_redirections = true;
@@ -109,8 +109,7 @@ class LineParser {
         continue;
       }
       has_something = true;
-      if (command.words.empty() && raw.is_bare &&
-          std::find(kReserved.begin(), kReserved.end(), written) != kReserved.end()) {
+      if (command.words.empty() && raw.is_bare && std::ranges::find(kReserved, written) != kReserved.end()) {
         return Beyond("it has a compound command");
       }
       if (command.words.empty() && raw.has_bare_equals) {
@@ -257,11 +256,11 @@ std::string QuotedWord(std::string_view word) {
   const auto is_plain = [](char c) {
     return IsAsciiAlnum(c) || std::string_view("_@%+:,./-^").find(c) != std::string_view::npos;
   };
-  const bool is_reserved = std::find(kReserved.begin(), kReserved.end(), word) != kReserved.end();
-  if (!word.empty() && !is_reserved && std::all_of(word.begin(), word.end(), is_plain)) return std::string(word);
+  const bool is_reserved = std::ranges::find(kReserved, word) != kReserved.end();
+  if (!word.empty() && !is_reserved && std::ranges::all_of(word, is_plain)) return std::string(word);
   // A '=' matters only before the program, and options with one read better without quotes.
   const bool is_option =
-      word.starts_with("--") && std::all_of(word.begin(), word.end(), [&](char c) { return is_plain(c) || c == '='; });
+      word.starts_with("--") && std::ranges::all_of(word, [&](char c) { return is_plain(c) || c == '='; });
   if (is_option) return std::string(word);
   std::string quoted = "'";
   for (const char c : word) {

@@ -233,9 +233,8 @@ Touch GivenTouches(const Part& part, const std::vector<ShellWord>& words, int de
       if (!runs_text && !Mentions(text, part.words.front())) continue;
       const auto line = ParseCommandLine(text);
       if (!line || depth == kMostDepth) return Touch::kMaybe;
-      const bool touches = std::any_of(line->begin(), line->end(), [&](const ShellCommand& each) {
-        return PartTouches(part, each, depth + 1) != Touch::kNo;
-      });
+      const bool touches = std::ranges::any_of(
+          *line, [&](const ShellCommand& each) { return PartTouches(part, each, depth + 1) != Touch::kNo; });
       if (touches) return Touch::kMaybe;
     }
   }
@@ -335,8 +334,7 @@ Result<std::string> MeaningOfCommandPattern(std::string_view pattern, PatternUse
 
 bool HasTail(std::string_view pattern) {
   const auto parsed = ParsePattern(pattern);
-  return parsed &&
-         std::any_of(parsed->parts.begin(), parsed->parts.end(), [](const Part& part) { return part.is_open; });
+  return parsed && std::ranges::any_of(parsed->parts, [](const Part& part) { return part.is_open; });
 }
 
 std::vector<std::string> ProgramsBelieved(std::string_view command) {
@@ -364,10 +362,10 @@ std::optional<std::vector<std::size_t>> CommandCoveredBy(const std::vector<std::
     for (std::size_t i = 0; i < parsed.size() && !covering; ++i) {
       if (!parsed[i] || parsed[i]->folder != folder) continue;
       const auto& parts = parsed[i]->parts;
-      if (std::any_of(parts.begin(), parts.end(), [&](const Part& part) { return Covers(part, each); })) covering = i;
+      if (std::ranges::any_of(parts, [&](const Part& part) { return Covers(part, each); })) covering = i;
     }
     if (!covering) return std::nullopt;
-    if (std::find(used.begin(), used.end(), *covering) == used.end()) used.push_back(*covering);
+    if (std::ranges::find(used, *covering) == used.end()) used.push_back(*covering);
   }
   return used;
 }

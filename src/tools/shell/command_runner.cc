@@ -479,8 +479,7 @@ bool CommandRunner::FindsAmongFiles(const std::string& program) const {
   for (const std::filesystem::path& folder : SearchFolders(path_)) {
     if (folder.is_relative()) return true;
     const std::filesystem::path candidate = folder / program;
-    const bool is_changed =
-        std::any_of(changed.begin(), changed.end(), [&](const auto& each) { return LeadsInto(candidate, each); });
+    const bool is_changed = std::ranges::any_of(changed, [&](const auto& each) { return LeadsInto(candidate, each); });
     struct stat status {};
     const bool is_program =
         ::stat(candidate.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(candidate.c_str(), X_OK) == 0;

@@ -95,7 +95,7 @@ constexpr auto kPermitted = std::to_array<std::string_view>({
 });
 
 bool IsPermitted(std::string_view name) {
-  return std::any_of(kPermitted.begin(), kPermitted.end(), [name](std::string_view each) {
+  return std::ranges::any_of(kPermitted, [name](std::string_view each) {
     return each.ends_with('.') ? name.starts_with(each) && name.find('.', each.size()) == name.npos : name == each;
   });
 }
@@ -157,8 +157,8 @@ std::string GitConfiguration::State() const {
 }
 
 std::string GitConfiguration::Text() const {
-  const auto* const program = std::find_if(kGitPrograms.begin(), kGitPrograms.end(),
-                                           [](const char* path) { return ::access(path, X_OK) == 0; });
+  const auto* const program =
+      std::ranges::find_if(kGitPrograms, [](const char* path) { return ::access(path, X_OK) == 0; });
   if (program == kGitPrograms.end()) return {};
   const MutexLock lock(mutex_);
   std::string state = State();

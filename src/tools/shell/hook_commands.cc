@@ -93,7 +93,7 @@ std::vector<std::string> CleanEnvironment(const std::string& directory) {
 // With -c and -m Python looks for modules first in the working directory, and for a script first beside it. Tools can
 // write there. (Scripts elsewhere may have their modules beside them.)
 bool LooksForModulesIn(const std::string& directory, const std::vector<std::string>& words) {
-  const auto python = std::find_if(words.begin(), words.end(), [](const std::string& word) {
+  const auto python = std::ranges::find_if(words, [](const std::string& word) {
     return std::filesystem::path(word).filename().string().starts_with("python");
   });
   if (python == words.end()) return false;
@@ -160,7 +160,7 @@ Result<Hooks::Verdict> Ask(const HookOptions& hook, const HookFacts& facts, cons
 }  // namespace
 
 std::string_view HookEventName(HookEvent event) {
-  return std::find_if(kNames.begin(), kNames.end(), [&](const auto& each) { return each.first == event; })->second;
+  return std::ranges::find_if(kNames, [&](const auto& each) { return each.first == event; })->second;
 }
 
 std::optional<HookEvent> ParseHookEvent(std::string_view name) {
@@ -174,7 +174,7 @@ HookCommands::HookCommands(std::vector<HookOptions> hooks, std::string directory
     : hooks_(std::move(hooks)), directory_(std::move(directory)), environment_(CleanEnvironment(directory_)) {}
 
 bool HookCommands::Wants(HookEvent event) const {
-  return std::any_of(hooks_.begin(), hooks_.end(), [&](const HookOptions& hook) { return hook.event == event; });
+  return std::ranges::any_of(hooks_, [&](const HookOptions& hook) { return hook.event == event; });
 }
 
 Hooks::Verdict HookCommands::Run(HookFacts facts, const std::stop_token& stop) {

@@ -239,12 +239,11 @@ const std::vector<Tail>& Tails() {
 }
 
 bool IsNumber(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || c == ','; });
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || c == ','; });
 }
 
 bool IsPlainText(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) {
+  return std::ranges::all_of(text, [](char c) {
     return IsAsciiLetter(c) || (c >= '0' && c <= '9') || std::string_view("_./:,=-").find(c) != std::string_view::npos;
   });
 }
@@ -270,15 +269,15 @@ bool IsKnownOption(const Tail& tail, std::string_view word) {
     // %G makes git check signatures with a program that the repository's configuration names.
     const bool checks = (name == "--format=" || name == "--pretty=") && word.find('G') != std::string_view::npos &&
                         word.find('%') != std::string_view::npos;
-    return !checks && std::find(tail.options.begin(), tail.options.end(), name) != tail.options.end();
+    return !checks && std::ranges::find(tail.options, name) != tail.options.end();
   }
   const std::size_t digits = word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", 1);
   const std::string_view letters = word.substr(1, digits == std::string_view::npos ? digits : digits - 1);
   const bool has_number = digits == std::string_view::npos || IsNumber(word.substr(digits));
   // "ls -1"
   if (letters.empty()) return word.size() == 2 && tail.letters.find(word[1]) != std::string_view::npos;
-  return has_number && std::all_of(letters.begin(), letters.end(),
-                                   [&](char c) { return tail.letters.find(c) != std::string_view::npos; });
+  return has_number &&
+         std::ranges::all_of(letters, [&](char c) { return tail.letters.find(c) != std::string_view::npos; });
 }
 
 }  // namespace
@@ -563,7 +562,7 @@ bool IsHandedAProgram(const std::vector<ShellWord>& words) {
     }
   }
   // git accepts `ext::sh -c ...` as an address.
-  const bool runs_address = program == "git" && std::any_of(words.begin(), words.end(), [](const ShellWord& each) {
+  const bool runs_address = program == "git" && std::ranges::any_of(words, [](const ShellWord& each) {
                               return each.text.find("ext::") != std::string::npos;
                             });
   return runs_address || std::any_of(Handings().begin(), Handings().end(), [&](const Handing& each) {

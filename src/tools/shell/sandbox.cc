@@ -258,7 +258,7 @@ void Append(const fs::path& place, const Mount& mount, const ResourceLimits& lim
 
 // Whether the path lies in one of git's own folders, which must not be replaced.
 bool IsGits(const fs::path& path) {
-  return std::any_of(path.begin(), path.end(), [](const fs::path& name) { return name == ".git"; });
+  return std::ranges::any_of(path, [](const fs::path& name) { return name == ".git"; });
 }
 
 // Hides the existing paths of `hidden_paths` and makes those of `read_only` read-only if they are visible. bubblewrap
@@ -339,7 +339,7 @@ std::string Cause(const std::string& complaint) {
 // The full path of bubblewrap, not from PATH; empty if it is not installed.
 std::string Program() {
   const auto* const program =
-      std::find_if(kPrograms.begin(), kPrograms.end(), [](const char* path) { return ::access(path, X_OK) == 0; });
+      std::ranges::find_if(kPrograms, [](const char* path) { return ::access(path, X_OK) == 0; });
   return program == kPrograms.end() ? std::string() : *program;
 }
 
@@ -486,8 +486,8 @@ std::vector<std::string> Sandbox::MissingHidden() const {
   std::vector<std::string> missing;
   for (const std::string& path : options_.hidden_paths) {
     struct stat status {};
-    const bool within = std::any_of(writable.begin(), writable.end(),
-                                    [&](const std::string& folder) { return LiesBeneath(path, folder); });
+    const bool within =
+        std::ranges::any_of(writable, [&](const std::string& folder) { return LiesBeneath(path, folder); });
     if (within && ::lstat(path.c_str(), &status) != 0 && errno != EACCES) missing.push_back(path);
   }
   RunByOthersThere(&missing);
