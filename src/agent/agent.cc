@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/json.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "domain/codec.h"
 
 namespace reprise {

@@ -6,7 +6,6 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "agent/ended_jobs.h"
 #include "agent/history.h"
 #include "agent/prompt.h"
 #include "agent/retry_policy.h"
@@ -16,7 +15,7 @@
 #include "approval/loop_guard.h"
 #include "base/json.h"
 #include "base/logging.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "domain/codec.h"
 #include "domain/kept_output.h"
 

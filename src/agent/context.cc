@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace reprise {
 

@@ -10,7 +10,6 @@
 #include "agent/context.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "base/utf8.h"
 
 namespace reprise {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/logging.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "domain/file_kind.h"
 
 namespace reprise {

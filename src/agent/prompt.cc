@@ -6,7 +6,6 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "base/utf8.h"
 
 namespace reprise {
 

@@ -12,7 +12,6 @@
 
 #include "agent/agent_loop.h"
 #include "agent/deferred_tools.h"
-#include "agent/tool_subset.h"
 #include "approval/rules.h"
 #include "base/mutex.h"
 #include "domain/codec.h"

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reprise/event.h"
+#include "reprise/jobs.h"
 #include "reprise/model_client.h"
 #include "reprise/tool.h"
 
@@ -36,5 +38,13 @@ struct ShortTools {
 // as many as fit into a third of it: first tools for files and commands, then those that are not built in. Keeps the
 // order. The result depends only on the arguments.
 std::optional<ShortTools> ShortToolsWithin(const std::vector<ToolSpec>& specs, std::int64_t budget);
+
+struct EndedJobs {
+  std::vector<event::JobEnded> events{};
+  std::string note{};  // for the model; empty: none has ended
+};
+
+// Removes the jobs that have ended from `started`. Those that are not in `jobs` are lost.
+EndedJobs TakeEndedJobs(const JobsOfChat& jobs, std::vector<StartedJob>& started);
 
 }  // namespace reprise

@@ -26,7 +26,7 @@
 #include "net/curl_transport.h"
 #include "people/issuer_keys.h"
 #include "remote/postgres/database.h"
-#include "remote/postgres/postgres_api_tokens.h"
+#include "remote/postgres/postgres_tenant_stores.h"
 #include "remote/postgres/schema.h"
 #include "store/local_run_store.h"
 #include "store/memory_interaction_store.h"

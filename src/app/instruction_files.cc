@@ -10,14 +10,11 @@
 #include <system_error>
 #include <utility>
 
-#include "app/agent_files.h"
-#include "app/command_files.h"
 #include "app/named_files.h"
 #include "app/prompt_files.h"
 #include "base/path.h"
 #include "base/private_file.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "crypto/digest.h"
 
 namespace reprise {

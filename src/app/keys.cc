@@ -30,7 +30,6 @@
 #include "remote/postgres/schema.h"
 #include "store/data_folder.h"
 #include "terminal/console.h"
-#include "terminal/hidden_input.h"
 
 namespace reprise {
 namespace {

@@ -29,4 +29,24 @@ void ReadNamedHeads(std::vector<ProjectInstructions::File>& files, ProjectInstru
 // Why a file that is not kUsed or kUnusable cannot be used (reason "untrusted").
 Error NotAllowedYet(const ProjectInstructions::File& file);
 
+// A sub-agent is a file NAME.md: front matter (description, tools, model, mode), and its instructions. A file with
+// other members in front is unusable, because an author who asks for something must not get less than that silently.
+
+// ReadNamedHeads for agents.
+void ReadAgentHeads(std::vector<ProjectInstructions::File>& files);
+
+// As ProjectInstructions::FindAgent, in files that ReadAgentHeads has read.
+Result<ProjectInstructions::Agent> AgentNamed(const std::vector<ProjectInstructions::File>& files,
+                                              std::string_view name);
+
+// A command is a file NAME.md: the text of a message, perhaps with front matter (description, model) before it.
+inline constexpr std::size_t kMaxExpanded = 256 * 1024;  // bytes of the message
+
+// ReadNamedHeads for commands.
+void ReadCommandHeads(std::vector<ProjectInstructions::File>& files);
+
+// As ProjectInstructions::Expand. A command comes before a skill of its name.
+Result<ProjectInstructions::Expanded> ExpandCommand(const std::vector<ProjectInstructions::File>& files,
+                                                    std::string_view name, std::string_view arguments);
+
 }  // namespace reprise

@@ -17,7 +17,6 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "base/utf8.h"
 #include "crypto/digest.h"
 #include "crypto/key_set.h"
 

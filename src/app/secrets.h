@@ -24,8 +24,8 @@ void AddSecretsOfQuery(std::string_view name, std::string_view url, std::vector<
 // postgresql://USER:PASSWORD@HOST/...?password=..., "host=... password='...'", redis://USER:PASSWORD@HOST
 void AddSecretsOfDatabase(std::string_view name, std::string_view url, std::vector<std::string>& secrets);
 
-// The texts that no tool may repeat (base/redactor.h): values that the table of settings calls secret, and variables of
-// the server's environment (NAME=VALUE, ended by null) with the name of a secret.
+// The texts that no tool may repeat (Redactor, base/text.h): values that the table of settings calls secret, and
+// variables of the server's environment (NAME=VALUE, ended by null) with the name of a secret.
 std::vector<std::string> SecretsOf(const Options& options, const char* const* environment);
 
 // The name of a database for people: passwords in it become "***".

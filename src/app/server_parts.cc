@@ -9,7 +9,7 @@
 #include "app/embedded.h"
 #include "app/factories.h"
 #include "app/keys.h"
-#include "app/turn_settings.h"
+#include "app/settings.h"
 #include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/logging.h"
@@ -17,7 +17,7 @@
 #include "base/private_file.h"
 #include "base/system.h"
 #include "base/try.h"
-#include "remote/postgres/postgres_api_tokens.h"
+#include "remote/postgres/postgres_tenant_stores.h"
 #include "store/data_folder.h"
 #include "tools/documents/sandboxed_reader.h"
 

@@ -8,7 +8,7 @@
 #include "app/chat_bucket.h"
 #include "app/workspace_folders.h"
 #include "crypto/key_set.h"
-#include "remote/postgres/postgres_parts.h"
+#include "remote/postgres/postgres_tenant_stores.h"
 #include "remote/postgres/shared_database.h"
 #include "reprise/audio.h"
 #include "reprise/audit_log.h"

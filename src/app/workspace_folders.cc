@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "agent/tool_subset.h"
+#include "agent/deferred_tools.h"
 #include "app/embedded.h"
 #include "app/factories.h"
 #include "app/git_state.h"
@@ -24,7 +24,6 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "base/utf8.h"
 #include "rewind/tracked_history.h"
 #include "store/file_names.h"
 

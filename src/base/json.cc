@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/text.h"
-#include "base/utf8.h"
 
 namespace reprise {
 

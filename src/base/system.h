@@ -1,10 +1,13 @@
 #pragma once
 
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -76,6 +79,26 @@ class MemoryReserve {
   // False if the reserve is used up and cannot be refilled, or if less than a few megabytes are free beside it. True
   // may be a few milliseconds old; always true if none was installed.
   static bool HasRoom();
+};
+
+// A descriptor that becomes readable, and stays so, when a stop is requested.
+class StopEvent {
+ public:
+  explicit StopEvent(const std::stop_token& stop)
+      : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), signal_(stop, Signal{fd_.get()}) {}
+  int fd() const { return fd_.get(); }
+
+ private:
+  struct Signal {
+    int fd;
+    void operator()() const {
+      const std::uint64_t one = 1;
+      [[maybe_unused]] const ssize_t written = ::write(fd, &one, sizeof one);
+    }
+  };
+
+  UniqueFd fd_;
+  std::stop_callback<Signal> signal_;  // last, so that it goes before the descriptor
 };
 
 }  // namespace reprise

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "base/terminal_text.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "client/server_access.h"
 #include "domain/transcript/transcript.h"

@@ -9,7 +9,6 @@
 
 #include "base/terminal_text.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "cli/commands.h"
 #include "client/archive/chat_reader.h"
 #include "client/chat_writer.h"

@@ -125,4 +125,86 @@ int RunLs(const CommandLine& line, const Environment& environment) {
   return chat ? ListInteractions(*reader, *chat, line) : ComplainOfUse(chat.error());
 }
 
+namespace {
+
+int CatRecord(ChatReader& reader, const RecordReference& what) {
+  InteractionStore& store = reader.store();
+  const std::string& folder = reader.options().data_dir;
+  if (what.interaction) {
+    const auto interaction = store.LoadInteraction(what.chat, *what.interaction);
+    if (!interaction) return Complain(NotThere(interaction.error(), what, folder));
+    Print(DumpJson(ToJson(*interaction)) + "\n");
+    return kExitOk;
+  }
+  const auto chat = store.LoadChat(what.chat);
+  if (!chat) return Complain(NotThere(chat.error(), what, folder));
+  Print(DumpJson(ChatToJson(*chat, /*all_branches=*/true)) + "\n");
+  ComplainOfDamage(*chat);
+  return chat->damaged.empty() ? kExitOk : kExitFailure;
+}
+
+int CatFile(const CommandLine& line, const Environment& environment) {
+  const auto options = LoadOptions(line.flags, environment);
+  if (!options) return ComplainOfUse(options.error());
+  const auto file = ReadLoneFile(line.argument, *options);
+  if (!file) return Complain(file.error());
+  Print(file->text);
+  if (file->is_part) Warn("the final state is only what was added to the interaction before, whose file is elsewhere");
+  if (file->cut_off) Warn("the last record was not written to its end, and is left out");
+  return kExitOk;
+}
+
+}  // namespace
+
+int RunCat(const CommandLine& line, const Environment& environment) {
+  auto stored = FindStored(line.argument, line.flags, environment);
+  if (!stored) return ComplainOfUse(stored.error());
+  return *stored ? CatRecord((*stored)->reader, (*stored)->what) : CatFile(line, environment);
+}
+
+namespace {
+
+int ShowInteraction(ChatReader& reader, const RecordReference& what, bool json) {
+  const auto interaction = reader.store().LoadInteraction(what.chat, *what.interaction);
+  if (!interaction) return Complain(NotThere(interaction.error(), what, reader.options().data_dir));
+  Print(json ? DumpJson(ToJson(*interaction)) + "\n" : FormatInteraction(*interaction, /*superseded=*/false));
+  return kExitOk;
+}
+
+int ShowChat(ChatReader& reader, const RecordReference& what, const CommandLine& line) {
+  const auto chat = reader.store().LoadChat(what.chat);
+  if (!chat) return Complain(NotThere(chat.error(), what, reader.options().data_dir));
+  if (line.json) {
+    Print(DumpJson(ChatToJson(*chat, line.all_branches)) + "\n");
+  } else {
+    const auto branch = HeadBranch(*chat);
+    Print(FormatHeading(chat->summary));
+    for (const Interaction& interaction : chat->interactions) {
+      const bool superseded = !branch.contains(interaction.id);
+      if (!superseded || line.all_branches) Print("\n" + FormatInteraction(interaction, superseded));
+    }
+  }
+  ComplainOfDamage(*chat);
+  return chat->damaged.empty() ? kExitOk : kExitFailure;
+}
+
+int ShowFile(const CommandLine& line, const Environment& environment) {
+  const auto options = LoadOptions(line.flags, environment);
+  if (!options) return ComplainOfUse(options.error());
+  const auto interaction = ReadLoneInteraction(line.argument, *options);
+  if (!interaction) return Complain(interaction.error());
+  Print(line.json ? DumpJson(ToJson(*interaction)) + "\n" : FormatInteraction(*interaction, /*superseded=*/false));
+  return kExitOk;
+}
+
+}  // namespace
+
+int RunShow(const CommandLine& line, const Environment& environment) {
+  auto stored = FindStored(line.argument, line.flags, environment);
+  if (!stored) return ComplainOfUse(stored.error());
+  if (!*stored) return ShowFile(line, environment);
+  auto& [reader, what] = **stored;
+  return what.interaction ? ShowInteraction(reader, what, line.json) : ShowChat(reader, what, line);
+}
+
 }  // namespace reprise

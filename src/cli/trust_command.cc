@@ -11,7 +11,7 @@
 #include "base/path.h"
 #include "base/private_file.h"
 #include "base/terminal_text.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "crypto/digest.h"
 #include "terminal/console.h"

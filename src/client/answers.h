@@ -7,8 +7,10 @@
 #include "client/server_link.h"
 #include "reprise/event.h"
 #include "reprise/question_store.h"
+#include "reprise/result.h"
 
 // What users type in a conversation: commands, messages and answers to a run's questions.
+
 namespace reprise {
 
 struct TypedLine {
@@ -48,5 +50,11 @@ struct AnswerOutcome {
 };
 // Sends the answer, and again if the connection broke, because the server counts an answer only once.
 AnswerOutcome GiveAnswer(ServerLink& link, const PendingQuestion& question, const Json& body);
+
+// The full name of the model that a person's `text` names, of those in `models` (the answer of GET /models): a listed
+// name; any name with a listed provider before the slash, which may accept models that it does not list; or a part of
+// the name, in any case, if only one model has it. kConflict if several have it (the message lists them), kNotFound.
+// The message ends with `hint`: "/model lists them".
+Result<std::string> FindModel(const std::string& text, const Json& models, const std::string& hint);
 
 }  // namespace reprise

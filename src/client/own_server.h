@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "app/options.h"
-#include "app/turn_settings.h"
+#include "app/settings.h"
 #include "base/system.h"
 #include "client/server_access.h"
 #include "reprise/options.h"

@@ -6,7 +6,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "client/model_names.h"
+#include "client/answers.h"
 
 namespace reprise {
 namespace {

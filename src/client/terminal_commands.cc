@@ -8,7 +8,6 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "client/answers.h"
-#include "client/model_names.h"
 #include "client/server_access.h"
 #include "client/terminal_client.h"
 #include "crypto/digest.h"

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace reprise::document {
 

@@ -3,7 +3,6 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "base/utf8.h"
 #include "domain/codec.h"
 #include "domain/json_reader.h"
 #include "reprise/file_store.h"

@@ -7,7 +7,6 @@
 
 #include "base/system.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "reprise/principal.h"
 
 namespace reprise {

@@ -10,8 +10,8 @@
 #include "base/logging.h"
 #include "base/system.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/try.h"
-#include "base/utf8.h"
 
 namespace reprise {
 namespace {

@@ -8,8 +8,8 @@
 #include "approval/decision.h"
 #include "base/json.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "base/try.h"
-#include "base/utf8.h"
 #include "reprise/event_log.h"
 
 namespace reprise {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <variant>
 
+#include "base/text.h"
 #include "base/try.h"
-#include "base/utf8.h"
 #include "domain/codec.h"
 #include "engine/interactions.h"
 #include "engine/run_guard.h"

@@ -7,7 +7,7 @@
 #include "agent/agent.h"
 #include "base/logging.h"
 #include "base/queues.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "domain/codec.h"
 #include "engine/recording.h"
 

@@ -7,7 +7,6 @@
 #include "base/logging.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "domain/codec.h"
 
 namespace reprise {

@@ -7,7 +7,7 @@
 #include <system_error>
 #include <variant>
 
-#include "agent/ended_jobs.h"
+#include "agent/told.h"
 #include "approval/decision.h"
 #include "base/logging.h"
 #include "base/system.h"

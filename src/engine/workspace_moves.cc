@@ -10,8 +10,8 @@
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/try.h"
-#include "base/utf8.h"
 #include "domain/codec.h"
 #include "domain/json_reader.h"
 

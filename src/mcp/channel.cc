@@ -13,8 +13,8 @@
 
 #include "base/logging.h"
 #include "base/mutex.h"
+#include "base/text.h"
 #include "base/try.h"
-#include "base/utf8.h"
 #include "process/child_loop.h"
 
 namespace reprise {

@@ -8,8 +8,8 @@
 
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/text.h"
 #include "base/try.h"
-#include "base/utf8.h"
 #include "mcp/mcp_tool.h"
 
 namespace reprise {

@@ -14,7 +14,6 @@
 #include "base/queues.h"
 #include "base/sse_parser.h"
 #include "base/text.h"
-#include "base/utf8.h"
 
 namespace reprise {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "approval/decision.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "crypto/digest.h"
 
 namespace reprise {

@@ -9,7 +9,6 @@
 #include "base/system.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "base/utf8.h"
 #include "crypto/digest.h"
 
 namespace reprise {

@@ -9,7 +9,6 @@
 
 #include "base/logging.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "mcp/mcp_tool.h"
 
 namespace reprise {

@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "base/text.h"
 #include "base/try.h"
-#include "base/utf8.h"
 #include "model/anthropic/anthropic_client.h"
 #include "model/offline/offline_client.h"
 #include "model/openai/openai_client.h"

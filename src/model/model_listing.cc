@@ -14,7 +14,6 @@
 #include "base/logging.h"
 #include "base/mutex.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "model/provider_error.h"
 #include "model/provider_response.h"
 

@@ -6,7 +6,6 @@
 #include "base/logging.h"
 #include "base/text.h"
 #include "base/transport.h"
-#include "base/utf8.h"
 #include "model/event_json.h"
 
 namespace reprise {

@@ -11,7 +11,6 @@
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/text.h"
-#include "base/utf8.h"
 
 namespace reprise {
 namespace {

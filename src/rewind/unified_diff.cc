@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace reprise {
 namespace {

@@ -18,10 +18,10 @@
 #include "store/chat_index.h"
 #include "store/data_folder.h"
 #include "store/file_journal.h"
+#include "store/linked_state.h"
 #include "store/object_store.h"
 #include "store/running_list.h"
 #include "store/save_preparer.h"
-#include "store/state_cache.h"
 #include "store/whole_queues.h"
 
 namespace reprise {

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "base/system.h"
+#include "crypto/secret_key.h"
 #include "reprise/error.h"
+#include "reprise/result.h"
 
 namespace reprise {
 
@@ -41,5 +44,9 @@ class Interrupts {
  private:
   UniqueFd signals_;
 };
+
+// Asks at the terminal that controls this process, whatever stdin and stdout are, and reads one line without echo.
+// kUnavailable without a terminal; kCancelled at an end of input or a signal, which then has its usual effect.
+Result<SecretText> AskHidden(const std::string& prompt);
 
 }  // namespace reprise

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/terminal_text.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "terminal/wrapped_text.h"
 
 namespace reprise {

@@ -21,7 +21,7 @@
 #include "base/shared_library.h"
 #include "base/system.h"
 #include "base/terminal_text.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "terminal/terminal_input.h"
 
 namespace reprise {

@@ -7,7 +7,6 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/text_edits.h"
-#include "base/utf8.h"
 
 namespace reprise {
 namespace {

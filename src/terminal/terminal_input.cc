@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace reprise {
 namespace {

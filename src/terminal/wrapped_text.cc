@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/terminal_text.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace reprise {
 namespace {

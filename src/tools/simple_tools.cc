@@ -4,7 +4,6 @@
 #include <string>
 
 #include "base/text.h"
-#include "base/utf8.h"
 #include "tools/arguments.h"
 #include "tools/builtin_tools.h"
 #include "tools/calculator.h"

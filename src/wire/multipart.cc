@@ -7,7 +7,6 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "base/utf8.h"
 
 namespace reprise {
 namespace {

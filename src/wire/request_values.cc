@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "base/utf8.h"
 #include "crypto/digest.h"
 
 namespace reprise {

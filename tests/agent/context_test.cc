@@ -4,7 +4,7 @@
 #include <numeric>
 #include <string>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "support/test.h"
 
 namespace reprise::context_test {

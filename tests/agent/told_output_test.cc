@@ -1,7 +1,7 @@
 #include <string>
 
 #include "agent/told.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "support/test.h"
 
 namespace reprise {

@@ -1,5 +1,5 @@
 #include "agent/prompt.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "support/test.h"
 
 namespace reprise::working_memory_test {

@@ -1,8 +1,7 @@
-#include "app/agent_files.h"
-
 #include <string>
 #include <vector>
 
+#include "app/named_files.h"
 #include "support/test.h"
 
 namespace reprise::agent_files_test {

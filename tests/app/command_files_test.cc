@@ -1,4 +1,3 @@
-#include "app/command_files.h"
 
 #include <filesystem>
 

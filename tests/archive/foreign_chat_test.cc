@@ -1,9 +1,8 @@
-#include "client/archive/foreign_chat.h"
-
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/json.h"
+#include "client/archive/chat_folder.h"
 #include "support/fixtures.h"
 #include "support/source_directory.h"
 #include "support/test.h"

@@ -1,7 +1,6 @@
-#include "base/utf8.h"
-
 #include <vector>
 
+#include "base/text.h"
 #include "support/test.h"
 
 using reprise::IncompleteUtf8Tail;

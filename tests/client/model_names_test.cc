@@ -1,7 +1,6 @@
-#include "client/model_names.h"
-
 #include <nlohmann/json.hpp>
 
+#include "client/answers.h"
 #include "support/test.h"
 
 namespace reprise::model_names_test {

@@ -1,4 +1,4 @@
-#include "base/utf8.h"
+#include "base/text.h"
 #include "reprise/file_store.h"
 #include "support/test.h"
 

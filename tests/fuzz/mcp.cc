@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "fuzz/driver.h"
 #include "mcp/client.h"
 #include "mcp/mcp_tool.h"

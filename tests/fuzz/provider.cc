@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "fuzz/driver.h"
 #include "model/anthropic/anthropic_response.h"
 #include "model/openai/openai_response.h"

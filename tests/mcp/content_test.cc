@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "mcp/mcp_tool.h"
 #include "support/test.h"
 

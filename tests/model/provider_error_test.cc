@@ -1,6 +1,6 @@
 #include "model/provider_error.h"
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "support/test.h"
 
 namespace reprise::provider_error_test {

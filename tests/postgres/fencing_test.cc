@@ -4,11 +4,11 @@
 
 #include "base/local_signals.h"
 #include "base/system.h"
+#include "remote/postgres/database.h"
 #include "remote/postgres/lease.h"
 #include "remote/postgres/postgres_run_store.h"
 #include "remote/postgres/postgres_store.h"
 #include "remote/postgres/schema.h"
-#include "remote/postgres/tenant_database.h"
 #include "store/file_journal.h"
 #include "store/sample.h"
 #include "support/postgres_server.h"

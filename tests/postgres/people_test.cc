@@ -3,10 +3,10 @@
 #include <thread>
 
 #include "base/system.h"
+#include "remote/postgres/database.h"
 #include "remote/postgres/postgres_store.h"
 #include "remote/postgres/postgres_tenant_stores.h"
 #include "remote/postgres/schema.h"
-#include "remote/postgres/tenant_database.h"
 #include "store/audit_file.h"
 #include "support/postgres_server.h"
 #include "support/test.h"

@@ -1,5 +1,4 @@
-#include "store/state_cache.h"
-
+#include "store/linked_state.h"
 #include "support/test.h"
 
 namespace reprise::state_cache_test {

@@ -1,10 +1,9 @@
-#include "telemetry/span_metrics.h"
-
 #include <chrono>
 #include <numeric>
 #include <string>
 
 #include "support/test.h"
+#include "telemetry/otlp_telemetry.h"
 
 namespace reprise::span_metrics_test {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/terminal_text.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "terminal/terminal_style.h"
 #include "terminal/wrapped_text.h"
 

@@ -8,7 +8,6 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "base/utf8.h"
 #include "client/answers.h"
 #include "terminal/question_text.h"
 

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,7 +12,6 @@
 #include "base/json.h"
 #include "client/acp/client_tools.h"
 #include "client/acp/messages.h"
-#include "client/acp/session_client.h"
 #include "client/acp/terminal_tool.h"
 #include "client/acp/updates.h"
 #include "client/run_stream.h"

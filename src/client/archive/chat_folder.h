@@ -4,9 +4,11 @@
 #include <vector>
 
 #include "base/queues.h"
+#include "engine/chat_document.h"
 #include "reprise/blob_store.h"
 #include "reprise/file_store.h"
 #include "reprise/interaction_store.h"
+#include "reprise/result.h"
 
 namespace reprise {
 
@@ -17,5 +19,13 @@ namespace reprise {
 // `replace`. `counter` counts each written interaction; kCancelled if it is told to stop.
 Result<std::vector<Error>> WriteChatFolder(const std::string& directory, const Chat& chat, InteractionStore& store,
                                            FileStore& files, BlobStore& blobs, bool replace, WorkCounter& counter);
+
+// The paths of the chats in `path`: a chat's folder or a JSON document is itself one, another folder holds some.
+// kNotFound; kInvalidArgument if it is none of these.
+Result<std::vector<std::string>> FindForeignChats(const std::string& path);
+
+// Reads a chat from a folder or a document of plain JSON (engine/chat_document). kInvalidArgument if anything in it is
+// unusable; the message names the file and the fault.
+Result<ForeignChat> ReadForeignChat(const std::string& path);
 
 }  // namespace reprise

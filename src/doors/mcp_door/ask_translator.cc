@@ -4,7 +4,6 @@
 
 #include "base/terminal_text.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "domain/transcript/event_visitor.h"
 #include "doors/mcp_door/message.h"
 #include "doors/shown_text.h"

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "base/terminal_text.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "domain/transcript/event_visitor.h"
 #include "doors/openai/answer_writer.h"
 #include "doors/shown_text.h"

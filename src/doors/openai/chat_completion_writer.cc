@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/json.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "doors/openai/answer_writer.h"
 
 namespace reprise::openai {

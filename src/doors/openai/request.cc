@@ -9,7 +9,6 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "base/utf8.h"
 
 namespace reprise::openai {
 namespace {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "doors/openai/answer_writer.h"
 
 namespace reprise::openai {

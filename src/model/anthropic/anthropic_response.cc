@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/json.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "model/event_json.h"
 #include "model/provider_error.h"
 #include "model/web_search.h"

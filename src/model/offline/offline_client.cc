@@ -13,7 +13,6 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "model/offline/offline_answers.h"
 #include "reprise/message.h"
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "model/offline/offline_answers.h"
 
 namespace reprise {

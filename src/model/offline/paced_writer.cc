@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/logging.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace reprise {
 namespace {

@@ -9,7 +9,6 @@
 #include "base/json.h"
 #include "base/system.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "model/endpoint.h"
 #include "model/provider_error.h"
 #include "model/provider_response.h"

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "model/event_json.h"
 #include "model/openai/kept_members.h"
 #include "model/openai/openai_response.h"

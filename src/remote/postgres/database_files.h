@@ -8,7 +8,6 @@
 #include "base/mutex.h"
 #include "crypto/key_set.h"
 #include "remote/postgres/database.h"
-#include "remote/postgres/tenant_database.h"
 #include "reprise/file_system.h"
 #include "reprise/result.h"
 #include "store/data_folder.h"

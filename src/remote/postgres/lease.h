@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "base/mutex.h"
-#include "remote/postgres/tenant_database.h"
+#include "remote/postgres/database.h"
 #include "reprise/result.h"
 
 namespace reprise {

@@ -13,7 +13,6 @@
 
 #include "base/mutex.h"
 #include "remote/postgres/database.h"
-#include "remote/postgres/tenant_database.h"
 #include "reprise/chat_changes.h"
 #include "reprise/ids.h"
 #include "reprise/queue.h"

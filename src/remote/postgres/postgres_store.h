@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "crypto/key_set.h"
+#include "remote/postgres/database.h"
 #include "remote/postgres/database_files.h"
 #include "remote/postgres/postgres_queue.h"
-#include "remote/postgres/tenant_database.h"
 #include "reprise/interaction_store.h"
 #include "store/chat_files.h"
 #include "store/file_interaction_store.h"
-#include "store/state_cache.h"
+#include "store/linked_state.h"
 
 namespace reprise {
 

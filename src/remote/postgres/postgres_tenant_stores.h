@@ -5,21 +5,29 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/mutex.h"
 #include "base/system.h"
 #include "crypto/key_set.h"
+#include "people/api_tokens.h"
 #include "remote/postgres/database.h"
+#include "remote/postgres/postgres_queue.h"
+#include "remote/postgres/postgres_run_store.h"
 #include "remote/postgres/postgres_store.h"
+#include "remote/postgres/shared_database.h"
 #include "remote/postgres/signals.h"
-#include "remote/postgres/tenant_database.h"
 #include "reprise/audit_log.h"
+#include "reprise/blob_store.h"
 #include "reprise/daily_usage.h"
+#include "reprise/file_store.h"
 #include "reprise/grant_store.h"
 #include "reprise/question_store.h"
+#include "reprise/result.h"
 #include "store/audit_file.h"
+#include "store/object_store.h"
 
 namespace reprise {
 
@@ -115,6 +123,72 @@ class PostgresAuditLog final : public AuditLog {
   std::uint64_t gap_ GUARDED_BY(mutex_) = 0;  // lines up to here may be gone, as Open has found
   std::string gap_digest_ GUARDED_BY(mutex_);
   std::chrono::steady_clock::time_point sealed_at_ GUARDED_BY(mutex_);
+};
+
+// API tokens as rows, which any number of processes add, revoke and check. A new token counts at once, a revoked one
+// for another second at most.
+class PostgresApiTokens final : public ApiTokenStore {
+ public:
+  static constexpr std::chrono::seconds kKnownFor{1};
+
+  // `database` must outlive the object.
+  explicit PostgresApiTokens(Database& database) : database_(database) {}
+
+  Version Look() const override;
+  bool is_exact() const override { return false; }
+  Result<Content> Read() override;
+  Result<Made> Add(Principal principal, std::string name, std::optional<Timestamp> expires_at) override;
+  Result<ApiToken> Revoke(std::string_view id) override;
+  TokenUses ReadUses() override;
+  Result<void> WriteUses(const TokenUses& uses) override;
+
+ private:
+  Result<Version> ReadVersion();
+  bool IsKnown() const REQUIRES(mutex_) { return std::chrono::steady_clock::now() - asked_at_ < kKnownFor; }
+
+  Database& database_;
+  mutable Mutex mutex_;
+  std::chrono::steady_clock::time_point asked_at_ GUARDED_BY(mutex_){};  // when the database was asked last
+  Result<Content> content_ GUARDED_BY(mutex_) = Content();               // its answer
+  Mutex uses_mutex_;
+  TokenUses written_ GUARDED_BY(uses_mutex_);
+};
+
+// The stores of one tenant in a database that all tenants share.
+class PostgresParts {
+ public:
+  struct Options {
+    std::string tenant{};                // empty: the single user's
+    std::shared_ptr<const KeySet> keys;  // null: plain
+    FileLimits files{};
+    const FileBucket* bucket = nullptr;  // null: files are rows; must outlive the object
+  };
+  // `shared` must outlive it.
+  static Result<std::unique_ptr<PostgresParts>> Open(SharedDatabase& shared, Options options);
+
+  PostgresStore& store() { return *store_; }
+  PostgresRunStore& runs() { return *runs_; }
+  PostgresQuestionStore& questions() { return *questions_; }
+  SharedChanges& changes() { return *changes_; }
+  FileStore& files() { return *files_; }
+  BlobStore& blobs() { return *blobs_; }
+  GrantStore& grants() { return *grants_; }
+  PostgresAuditLog& audit() { return *audit_; }
+  DailyUsage& usage() { return *usage_; }
+
+ private:
+  PostgresParts() = default;
+
+  std::unique_ptr<PostgresStore> store_;
+  std::unique_ptr<FileStore> files_;
+  std::unique_ptr<BlobStore> blobs_;
+  std::shared_ptr<PostgresChanges> changes_;
+  std::shared_ptr<void> look_at_changes_;
+  std::unique_ptr<PostgresRunStore> runs_;
+  std::unique_ptr<PostgresQuestionStore> questions_;
+  std::unique_ptr<GrantStore> grants_;
+  std::unique_ptr<PostgresAuditLog> audit_;
+  std::unique_ptr<DailyUsage> usage_;
 };
 
 }  // namespace reprise

@@ -13,7 +13,6 @@
 #include "crypto/key_set.h"
 #include "remote/postgres/database.h"
 #include "remote/postgres/signals.h"
-#include "remote/postgres/tenant_database.h"
 #include "reprise/journal.h"
 #include "reprise/run_store.h"
 #include "store/file_journal.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/try.h"
-#include "remote/postgres/tenant_database.h"
+#include "remote/postgres/database.h"
 
 namespace reprise {
 

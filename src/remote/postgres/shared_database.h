@@ -13,7 +13,6 @@
 #include "remote/postgres/lease.h"
 #include "remote/postgres/run_tail.h"
 #include "remote/postgres/signals.h"
-#include "remote/postgres/tenant_database.h"
 #include "reprise/principal.h"
 #include "reprise/result.h"
 #include "reprise/signals.h"

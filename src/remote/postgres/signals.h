@@ -15,7 +15,6 @@
 #include "base/local_signals.h"
 #include "base/mutex.h"
 #include "remote/postgres/database.h"
-#include "remote/postgres/tenant_database.h"
 #include "reprise/ids.h"
 #include "reprise/run_store.h"
 #include "reprise/signals.h"

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "domain/file_kind.h"
 #include "tools/arguments.h"
 #include "tools/builtin_tools.h"

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "process/listeners.h"
-#include "tools/network/destination.h"
+#include "tools/network/tunnel.h"
 
 namespace reprise {
 

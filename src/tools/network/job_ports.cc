@@ -17,9 +17,8 @@
 #include <utility>
 
 #include "base/peer_users.h"
-#include "base/stop_event.h"
+#include "base/system.h"
 #include "process/listeners.h"
-#include "tools/network/destination.h"
 #include "tools/network/listening_sockets.h"
 #include "tools/network/tunnel.h"
 

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "base/stop_event.h"
 #include "base/system.h"
 #include "reprise/tool.h"
 #include "tools/network/host_rules.h"

@@ -15,10 +15,9 @@
 
 #include "base/logging.h"
 #include "base/path.h"
-#include "base/stop_event.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "base/try.h"
-#include "base/utf8.h"
 #include "process/child_loop.h"
 #include "tools/builtin_tools.h"
 #include "tools/text_file.h"

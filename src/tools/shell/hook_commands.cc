@@ -15,7 +15,6 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "base/utf8.h"
 #include "tools/shell/command_runner.h"
 
 namespace reprise {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/public_address.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "tools/arguments.h"
 #include "tools/builtin_tools.h"
 #include "tools/text_file.h"

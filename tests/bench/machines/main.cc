@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/system.h"
-#include "remote/postgres/postgres_parts.h"
+#include "remote/postgres/postgres_tenant_stores.h"
 #include "remote/postgres/schema.h"
 #include "remote/postgres/signals.h"
 #include "remote/redis/redis_signals.h"

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "base/json.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "model/openai/openai_response.h"
 #include "net/curl_transport.h"
 #include "support/generate_and_wait.h"

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "support/test.h"
 #include "tools/shell/command_runner.h"
 #include "tools/shell/sandbox.h"
