@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "client/server_access.h"
 #include "domain/transcript/transcript.h"
@@ -108,7 +109,7 @@ int AnswerApproval(ServerClient& server, const CommandLine& line, const Json& wa
 
 }  // namespace
 
-int RunApprovals(const CommandLine& line, const Environment& environment) {
+Exited RunApprovals(const CommandLine& line, const Environment& environment) {
   const bool answers = !line.answer.empty();
   if (!line.argument.empty() && !answers) {
     return Misused("yes or no is missing: reprise approvals " + line.argument + " yes|no|outside");
@@ -120,19 +121,17 @@ int RunApprovals(const CommandLine& line, const Environment& environment) {
     return Misused("--scope goes with yes: " + line.answer + " is for this call");
   }
   if (ToValidUtf8(line.feedback) != line.feedback) return Misused("--feedback is not UTF-8");
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
-  const auto server = OpenServer(line.url, *options, environment);
-  if (!server) return ComplainOfUse(server.error());
-  if (!*server) {
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
+  const auto server = TRY(OfUse(OpenServer(line.url, options, environment)));
+  if (!server) {
     return Complain(MakeError(ErrorCode::kUnavailable,
-                              "no server uses the data folder " + FullPath(options->data_dir) +
+                              "no server uses the data folder " + FullPath(options.data_dir) +
                                   ", and only a server's runs wait (`reprise serve` takes up what waited before)"));
   }
-  if (answers && !IsId(line.argument)) return Complain(NoSuchApproval(line.argument, **server));
-  const auto waiting = (*server)->Call("GET", "/approvals");
-  if (!waiting) return Complain(NotAnswering(waiting.error(), **server));
-  if (answers) return AnswerApproval(**server, line, *waiting);
+  if (answers && !IsId(line.argument)) return Complain(NoSuchApproval(line.argument, *server));
+  const auto waiting = server->Call("GET", "/approvals");
+  if (!waiting) return Complain(NotAnswering(waiting.error(), *server));
+  if (answers) return AnswerApproval(*server, line, *waiting);
   if (line.json) return Print(DumpJson(*waiting) + "\n"), kExitOk;
   return PrintWaiting(*waiting);
 }

@@ -9,6 +9,7 @@
 
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "client/archive/chat_reader.h"
 #include "client/chat_writer.h"
@@ -106,20 +107,19 @@ Error NotRestored(Error error, const Deleted& entry) {
 
 }  // namespace
 
-int RunRm(const CommandLine& line, const Environment& environment) {
-  const auto writer = ChatWriter::Open(line.flags, line.url, environment);
-  if (!writer) return ComplainOfUse(writer.error());
+Exited RunRm(const CommandLine& line, const Environment& environment) {
+  const auto writer = TRY(OfUse(ChatWriter::Open(line.flags, line.url, environment)));
   // All names are looked up first: a chat that goes must not make the name of another unique.
   std::vector<ChatId> chats;
   for (const std::string& argument : line.arguments) {
-    const auto chat = FindChat(argument, (*writer)->names()), exact = ChatId::Parse(argument);
+    const auto chat = FindChat(argument, writer->names()), exact = ChatId::Parse(argument);
     const bool is_missing = !chat && chat.error().code == ErrorCode::kNotFound && exact;
     if (!chat && !is_missing) return ComplainOfUse(chat.error());
     chats.push_back(is_missing ? *exact : *chat);  // a missing chat does not stop the others
   }
   Json deleted = Json::array(), failed = Json::array();
   for (const ChatId& chat : chats) {
-    const auto done = (*writer)->Delete(chat);
+    const auto done = writer->Delete(chat);
     if (!done) {
       Complain(done.error());
       failed.push_back({{"chat_id", chat.str()}, {"message", done.error().message}});
@@ -133,58 +133,50 @@ int RunRm(const CommandLine& line, const Environment& environment) {
   return all ? kExitOk : kExitFailure;
 }
 
-int RunRestore(const CommandLine& line, const Environment& environment) {
-  const auto writer = ChatWriter::Open(line.flags, line.url, environment);
-  if (!writer) return ComplainOfUse(writer.error());
-  const auto trash = (*writer)->ListTrash();
-  if (!trash) return Complain(trash.error());
-  if (line.argument.empty() && line.json) return Print(DumpJson(*trash) + "\n"), kExitOk;
-  const std::vector<Deleted> entries = EntriesOf(*trash);
+Exited RunRestore(const CommandLine& line, const Environment& environment) {
+  const auto writer = TRY(OfUse(ChatWriter::Open(line.flags, line.url, environment)));
+  const auto trash = TRY(writer->ListTrash());
+  if (line.argument.empty() && line.json) return Print(DumpJson(trash) + "\n"), kExitOk;
+  const std::vector<Deleted> entries = EntriesOf(trash);
   if (line.argument.empty()) return PrintTrash(entries);
 
-  const auto entry = FindEntry(entries, line.argument, (*writer)->where());
-  if (!entry) return Complain(entry.error());
-  const auto restored = (*writer)->Restore(entry->id);
-  if (!restored) return Complain(NotRestored(restored.error(), *entry));
+  const auto entry = TRY(FindEntry(entries, line.argument, writer->where()));
+  const auto restored = writer->Restore(entry.id);
+  if (!restored) return Complain(NotRestored(restored.error(), entry));
   if (line.json) return Print(DumpJson(*restored) + "\n"), kExitOk;
-  Print(VisibleLine(entry->chat) + " is back as it was on " + VisibleLine(LocalTime(entry->deleted_at)) + "\n");
-  const auto same = std::ranges::count_if(entries, [&](const auto& each) { return each.chat == entry->chat; });
+  Print(VisibleLine(entry.chat) + " is back as it was on " + VisibleLine(LocalTime(entry.deleted_at)) + "\n");
+  const auto same = std::ranges::count_if(entries, [&](const auto& each) { return each.chat == entry.chat; });
   if (same > 1) Print("others of that name are still in the trash (`reprise restore` lists them)\n");
   return kExitOk;
 }
 
-int RunMv(const CommandLine& line, const Environment& environment) {
+Exited RunMv(const CommandLine& line, const Environment& environment) {
   std::string title;
   for (const std::string& word : line.arguments) title += (title.empty() ? "" : " ") + word;
   if (title.empty()) return Misused("the title is empty");
   if (ToValidUtf8(title) != title) return Misused("the title is not UTF-8");
-  const auto writer = ChatWriter::Open(line.flags, line.url, environment);
-  if (!writer) return ComplainOfUse(writer.error());
-  const auto chat = FindChat(line.argument, (*writer)->names());
-  if (!chat) return ComplainOfUse(chat.error());
-  const auto renamed = (*writer)->Rename(*chat, title);
+  const auto writer = TRY(OfUse(ChatWriter::Open(line.flags, line.url, environment)));
+  const auto chat = TRY(OfUse(FindChat(line.argument, writer->names())));
+  const auto renamed = writer->Rename(chat, title);
   if (!renamed && renamed.error().Is(Reason::kInvalidMember)) return Misused(renamed.error().message);
   if (!renamed) return Complain(renamed.error());
   Print(line.json ? DumpJson(*renamed) + "\n"
-                  : chat->str() + " has the title \"" + VisibleLine(TextMember(*renamed, "title")) + "\" now\n");
+                  : chat.str() + " has the title \"" + VisibleLine(TextMember(*renamed, "title")) + "\" now\n");
   return kExitOk;
 }
 
-int RunFork(const CommandLine& line, const Environment& environment) {
+Exited RunFork(const CommandLine& line, const Environment& environment) {
   if (!line.as.empty() && !ChatId::Parse(line.as)) {
     return Misused("--as: \"" + line.as + "\" cannot be a chat's name: " + ChatId::Parse(line.as).error().message);
   }
-  const auto writer = ChatWriter::Open(line.flags, line.url, environment);
-  if (!writer) return ComplainOfUse(writer.error());
-  const auto what = FindRecord(line.argument, (*writer)->names());
-  if (!what) return ComplainOfUse(what.error());
-  auto copy = (*writer)->Fork(what->chat, what->interaction, line.as);
+  const auto writer = TRY(OfUse(ChatWriter::Open(line.flags, line.url, environment)));
+  const auto what = TRY(OfUse(FindRecord(line.argument, writer->names())));
+  auto copy = writer->Fork(what.chat, what.interaction, line.as);
   if (!copy && copy.error().Is(Reason::kChatExists)) {
     copy.error().message = "there is a chat " + line.as + " already (--as gives the copy another name)";
   }
   if (!copy && copy.error().Is(Reason::kNotFinished)) {
-    copy.error().message +=
-        " (CHAT/INTERACTION names an earlier one; `reprise ls " + what->chat.str() + "` lists them)";
+    copy.error().message += " (CHAT/INTERACTION names an earlier one; `reprise ls " + what.chat.str() + "` lists them)";
   }
   if (!copy) return Complain(copy.error());
   const Json origin = copy->contains("forked_from") ? (*copy)["forked_from"] : Json();

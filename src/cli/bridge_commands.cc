@@ -1,6 +1,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/try.h"
 #include "cli/commands.h"
 #include "client/acp/agent.h"
 #include "client/mcp_bridge.h"
@@ -13,26 +14,25 @@ namespace {
 
 // Talks to the parent process, a `client`, until that ends.
 template <typename Bridge>
-int RunBridge(const CommandLine& line, const Environment& environment, const std::string& client) {
+Exited RunBridge(const CommandLine& line, const Environment& environment, const std::string& client) {
   if (::isatty(STDIN_FILENO) != 0) {
     return Misused(line.command + " speaks with " + client +
                    ", which starts it; `reprise chat` is for a person at a terminal");
   }
-  const auto named = NamedServer(line.url, environment);
-  if (!named) return ComplainOfUse(named.error());
-  ServerLink link(line.flags, environment, *named, /*restarts=*/false);
-  if (const auto settings = link.Check(); !settings) return ComplainOfUse(settings.error());
+  const auto named = TRY(OfUse(NamedServer(line.url, environment)));
+  ServerLink link(line.flags, environment, named, /*restarts=*/false);
+  TRY(OfUse(link.Check()));
   ::signal(SIGPIPE, SIG_IGN);  // the failed write ends this process when the client is gone
   return Bridge(link, STDIN_FILENO, STDOUT_FILENO).Run();
 }
 
 }  // namespace
 
-int RunAcp(const CommandLine& line, const Environment& environment) {
+Exited RunAcp(const CommandLine& line, const Environment& environment) {
   return RunBridge<acp::Agent>(line, environment, "an editor");
 }
 
-int RunMcpServer(const CommandLine& line, const Environment& environment) {
+Exited RunMcpServer(const CommandLine& line, const Environment& environment) {
   return RunBridge<McpBridge>(line, environment, "a client of MCP");
 }
 

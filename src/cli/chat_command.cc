@@ -93,7 +93,7 @@ void TellOfBeginning(ServerLink& link, const ChatId& chat, const Environment& en
 
 }  // namespace
 
-int RunChat(const CommandLine& line, const Environment& environment) {
+Exited RunChat(const CommandLine& line, const Environment& environment) {
   if (!line.argument.empty() && line.newest_chat) return Misused("--continue and a chat do not go together");
   const bool input_is_terminal = ::isatty(STDIN_FILENO) != 0, output_is_terminal = ::isatty(STDOUT_FILENO) != 0;
   const bool is_one_shot = !line.prompt.empty() || (line.bare && !input_is_terminal);
@@ -101,9 +101,8 @@ int RunChat(const CommandLine& line, const Environment& environment) {
   if (line.opening && opening.find_first_not_of(" \t\r\n") == std::string::npos) return Misused("the message is empty");
   std::string message = line.prompt + opening;  // at most one of them
   if (is_one_shot && !input_is_terminal) {
-    auto given = AllOfStandardInput();
-    if (!given) return Complain(given.error());
-    message += (message.empty() || given->empty() ? "" : "\n\n") + *given;
+    auto given = TRY(AllOfStandardInput());
+    message += (message.empty() || given.empty() ? "" : "\n\n") + given;
     if (message.empty()) return Misused("a command is needed, or a message (reprise --help says more)");
   }
   if (is_one_shot && message.find_first_not_of(" \t\r\n") == std::string::npos) return Misused("the message is empty");
@@ -111,48 +110,44 @@ int RunChat(const CommandLine& line, const Environment& environment) {
     return Misused("a conversation needs a terminal; -p TEXT sends one message and prints the answer");
   }
 
-  const auto named = NamedServer(line.url, environment);
-  if (!named) return ComplainOfUse(named.error());
-  ServerLink link(line.flags, environment, *named, /*restarts=*/true);
-  if (const auto settings = link.Check(); !settings) return ComplainOfUse(settings.error());
-  if (!*named) {
-    if (const auto may = RequireHomeConsent(link.options(), environment, /*ask=*/!is_one_shot); !may) {
-      return Complain(may.error());
-    }
+  const auto named = TRY(OfUse(NamedServer(line.url, environment)));
+  ServerLink link(line.flags, environment, named, /*restarts=*/true);
+  TRY(OfUse(link.Check()));
+  if (!named) {
+    TRY(RequireHomeConsent(link.options(), environment, /*ask=*/!is_one_shot));
     for (const std::string& note : NotesOf(link.options(), environment)) Warn(VisibleLine(note));
   }
   std::error_code unknown;
   const bool is_first_start =
-      !*named && !link.options().plain && !std::filesystem::exists(KeyFileOf(link.options()), unknown);
-  if (const auto found = link.Find({}); !found) return Complain(found.error());
+      !named && !link.options().plain && !std::filesystem::exists(KeyFileOf(link.options()), unknown);
+  TRY(link.Find({}));
 
   // Exactly one of the two, before the transport's thread.
   std::optional<Interrupts> interrupts;
   std::optional<TerminalInput> input;
   is_one_shot ? void(interrupts.emplace()) : void(input.emplace());
-  if (const auto reached = link.Reach({}); !reached) return Complain(reached.error());
-  const auto chat = ChooseChat(line, link);
-  if (!chat) return ComplainOfUse(chat.error());
+  TRY(link.Reach({}));
+  const auto chat = TRY(OfUse(ChooseChat(line, link)));
 
-  if (is_one_shot) return RunOneShot(link, *interrupts, *chat, message, line.json);
+  if (is_one_shot) return RunOneShot(link, *interrupts, chat, message, line.json);
   if (!line.json && is_first_start && output_is_terminal) TellOfFirstStart(link.options(), environment);
   if (line.json || !input->is_terminal() || !output_is_terminal || !input->can_move_cursor()) {
-    if (!line.json) TellOfBeginning(link, *chat, environment);
-    return PipeConversation(link, *input, *chat, link.model(), line.json).Run(opening);
+    if (!line.json) TellOfBeginning(link, chat, environment);
+    return PipeConversation(link, *input, chat, link.model(), line.json).Run(opening);
   }
   TerminalClient client({.link = link,
                          .input = *input,
                          .style = Style(DecideColour(line.colour, environment, output_is_terminal)),
-                         .chat = *chat,
+                         .chat = chat,
                          .opening = opening,
                          .model = link.model(),
                          .leaving_advice = "reprise chat",
                          .home = environment("HOME").value_or(""),
-                         .search = *named ? std::function<int(const std::string&)>() : [&](const std::string& text) {
+                         .search = named ? std::function<int(const std::string&)>() : [&](const std::string& text) {
                            CommandLine search = line;
                            search.argument = text;
                            search.limit = 50;
-                           return RunSearch(search, environment);
+                           return StatusOf(RunSearch(search, environment));
                          }});
   return client.Run();
 }

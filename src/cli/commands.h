@@ -1,15 +1,45 @@
 #pragma once
 
+#include <type_traits>
+#include <utility>
+
 #include "base/system.h"
+#include "base/try.h"
 #include "cli/command_line.h"
+#include "reprise/result.h"
+#include "terminal/console.h"
 
 namespace reprise {
 
 // The whole program: parses the command line, runs the command, returns the exit status.
 int RunMain(int argc, const char* const* argv);
 
-// The commands. Each returns the exit status.
-using CommandFunction = int(const CommandLine& line, const Environment& environment);
+// Why a command ends early: a failure, or wrong use.
+struct Exit {
+  Exit(Error why, int exit_status = kExitFailure) : error(std::move(why)), status(exit_status) {}
+  Error error;
+  int status;
+};
+// The exit status of a command. TRY ends a command with the Error of a Result.
+using Exited = tl::expected<int, Exit>;
+inline tl::unexpected<Exit> Fail(Exit exit) { return tl::unexpected<Exit>(std::move(exit)); }
+template <typename T>
+T ValueOf(tl::expected<T, Exit>& result) {
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
+}
+// For TRY: an invalid argument is wrong use. (An argument that turns out to be invalid later is a failure.)
+template <typename T>
+tl::expected<T, Exit> OfUse(Result<T> result) {
+  return std::move(result).map_error([](Error error) {
+    const int status = error.code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailure;
+    return Exit(std::move(error), status);
+  });
+}
+// Prints why the command ended, if it ended early. Returns the exit status.
+int StatusOf(const Exited& exited);
+
+// The commands.
+using CommandFunction = Exited(const CommandLine& line, const Environment& environment);
 
 // Runs the server until SIGINT or SIGTERM. Prints one line, `reprise listening on http://HOST:PORT`, when it accepts
 // connections.

@@ -12,6 +12,7 @@
 #include "base/posix_file_system.h"
 #include "base/private_file.h"
 #include "base/terminal_text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "client/archive/chat_reader.h"
 #include "client/archive/folder_conversion.h"
@@ -37,7 +38,7 @@ class Conversion {
     options_.plain = false;  // one side is sealed, whatever the server's setting
   }
 
-  int Run() {
+  Exited Run() {
     if (line_.arguments.empty() == !line_.all_chats) return Misused("name a file or chats, or say --all");
     if (line_.in_place && (!line_.all_chats || !line_.output.empty()))
       return Misused("--in-place goes with --all alone");
@@ -72,14 +73,12 @@ class Conversion {
   }
 
   // --- a file ---
-  int File(const std::string& path) {
-    auto text = direction_ == Direction::kDecrypt ? Decrypted(path) : Encrypted(path);
-    if (!text) return Complain(text.error());
+  Exited File(const std::string& path) {
+    auto text = TRY(direction_ == Direction::kDecrypt ? Decrypted(path) : Encrypted(path));
     if (line_.output.empty()) {
-      Print(*text);
-    } else if (auto written = WriteOutputFile(line_.output, *text, line_.force); !written) {
-      return Complain(written.error());
+      Print(text);
     } else {
+      TRY(WriteOutputFile(line_.output, text, line_.force));
       Print(line_.json ? DumpJson(Json{{"ok", true}, {"output", line_.output}}) + "\n"
                        : VisibleLine(path + (direction_ == Direction::kEncrypt ? " sealed in " : " in plain in ") +
                                      line_.output) +
@@ -94,20 +93,18 @@ class Conversion {
 
   // A lone file does not know its parent's sealed form, so it is not bound to that.
   Result<std::string> Encrypted(const std::string& path) const {
-    const auto text = Disk().ReadFile(path, kMaxRecordBytes);
-    if (!text) return Fail(text.error());
-    if (LooksLikeJwe(*text)) return Fail(ErrorCode::kInvalidArgument, path + " is sealed already");
-    if (const auto place = PlaceOfFile(*text)) return EncryptedFile(*place, *text);
+    const auto text = TRY(Disk().ReadFile(path, kMaxRecordBytes));
+    if (LooksLikeJwe(text)) return Fail(ErrorCode::kInvalidArgument, path + " is sealed already");
+    if (const auto place = PlaceOfFile(text)) return EncryptedFile(*place, text);
     const auto interaction =
-        ParseJson(*text, 2 * kMaxJsonDepth).and_then([](const Json& json) { return InteractionFromJson(json); });
+        ParseJson(text, 2 * kMaxJsonDepth).and_then([](const Json& json) { return InteractionFromJson(json); });
     if (!interaction) {
       return Fail(ErrorCode::kInvalidArgument,
                   path + " is neither an interaction nor a file of a chat (chats are sealed by their name): " +
                       interaction.error().message);
     }
-    const auto keys = KeysForWriting(options_, options_.data_dir, FolderUse::kReplace);
-    if (!keys) return Fail(keys.error());
-    return MakeRecordFormat(*keys)
+    const auto keys = TRY(KeysForWriting(options_, options_.data_dir, FolderUse::kReplace));
+    return MakeRecordFormat(keys)
         ->Seal({.chat = interaction->chat_id, .interaction = interaction->id},
                {.parent = interaction->parent_id, .parent_digest = std::nullopt}, DumpJson(ToJson(*interaction)))
         .map([](SealedRecord record) { return std::move(record.text) + "\n"; });
@@ -115,40 +112,36 @@ class Conversion {
 
   Result<std::string> EncryptedFile(const RecordPlace& place, const std::string& text) const {
     if (const auto file = FileFromJson(place, text); !file) return Fail(file.error());
-    const auto keys = KeysForWriting(options_, options_.data_dir, FolderUse::kReplace);
-    if (!keys) return Fail(keys.error());
-    return MakeRecordFormat(*keys)->Seal(place, {}, text).map([](SealedRecord record) {
+    const auto keys = TRY(KeysForWriting(options_, options_.data_dir, FolderUse::kReplace));
+    return MakeRecordFormat(keys)->Seal(place, {}, text).map([](SealedRecord record) {
       return std::move(record.text) + "\n";
     });
   }
 
   // --- chats ---
-  int Chats() {
-    const auto keys = Keys(line_.output);
-    if (!keys) return Complain(keys.error());
+  Exited Chats() {
+    const auto keys = TRY(Keys(line_.output));
     WorkCounter counter, reads(counter.stop_source());
     auto from = FileInteractionStore::Open({.root = options_.data_dir,
-                                            .keys = keys->from,
+                                            .keys = keys.from,
                                             .file_system = Disk(),
                                             .access = FileInteractionStore::Access::kReadOnly,
                                             .reads = &reads});
     if (!from) return Complain(NoDataFolder(options_.data_dir));
     const auto bucket = ChatBucket::OpenToRead(options_, counter.stop_token());
     SealedFileStore files(
-        {.root = options_.data_dir, .keys = keys->from, .file_system = Disk(), .bucket = FilesOf(bucket)});
-    const auto wanted = Wanted();
-    if (!wanted) return Complain(wanted.error());
+        {.root = options_.data_dir, .keys = keys.from, .file_system = Disk(), .bucket = FilesOf(bucket)});
+    const auto wanted = TRY(Wanted());
     Progress progress(counter, environment_);
     auto target =
-        IncomingChats::Open({.root = line_.output, .keys = keys->to, .file_system = Disk(), .counter = &counter});
-    if (!target) return Complain(target.error());
+        TRY(IncomingChats::Open({.root = line_.output, .keys = keys.to, .file_system = Disk(), .counter = &counter}));
     const std::string doing = direction_ == Direction::kEncrypt ? "sealing" : "opening";
-    progress.Begin(CopyTask(doing, options_.data_dir, *wanted, progress));
-    for (const ChatId& chat : *wanted) {
+    progress.Begin(CopyTask(doing, options_.data_dir, wanted, progress));
+    for (const ChatId& chat : wanted) {
       auto whole = WholeChat(**from, chat);
       if (!whole && whole.error().code == ErrorCode::kNotFound && line_.all_chats) continue;  // empty, or deleted
       auto added = whole.and_then(
-          [&](IncomingChat& found) { return AddFiles(files, found).and_then([&] { return target->Add(found); }); });
+          [&](IncomingChat& found) { return AddFiles(files, found).and_then([&] { return target.Add(found); }); });
       if (progress.interrupted()) break;
       if (!added) {
         const Error error = whole ? added.error() : NotThere(whole.error(), {chat, std::nullopt}, options_.data_dir);
@@ -190,18 +183,17 @@ class Conversion {
   }
 
   // --- the data folder ---
-  int InPlace() {
+  Exited InPlace() {
     if (!ListTenants(options_.data_dir, Disk()).empty()) {
       return Complain(MakeError(ErrorCode::kConflict, options_.data_dir +
                                                           " holds chats of several users, in .tenants; "
                                                           "convert each user's folder by itself, with --output"));
     }
-    const auto keys = Keys(options_.data_dir);
-    if (!keys) return Complain(keys.error());
+    const auto keys = TRY(Keys(options_.data_dir));
     WorkCounter counter;
     Progress progress(counter, environment_);
     const auto bucket = ChatBucket::OpenToRead(options_, counter.stop_token());
-    const auto kept = ConvertFolder(options_.data_dir, *keys, FilesOf(bucket), converted_, counter, progress);
+    const auto kept = ConvertFolder(options_.data_dir, keys, FilesOf(bucket), converted_, counter, progress);
     // If the conversion is complete despite a signal, first print where the old folder is.
     if (!kept || !progress.interrupted()) progress.End();
     if (!kept) return Complain(kept.error());
@@ -239,19 +231,18 @@ class Conversion {
   Json failed_ = Json::array();
 };
 
-int Run(Direction direction, const CommandLine& line, const Environment& environment) {
-  auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
-  return Conversion(direction, line, *std::move(options), environment).Run();
+Exited Run(Direction direction, const CommandLine& line, const Environment& environment) {
+  auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
+  return Conversion(direction, line, std::move(options), environment).Run();
 }
 
 }  // namespace
 
-int RunEncrypt(const CommandLine& line, const Environment& environment) {
+Exited RunEncrypt(const CommandLine& line, const Environment& environment) {
   return Run(Direction::kEncrypt, line, environment);
 }
 
-int RunDecrypt(const CommandLine& line, const Environment& environment) {
+Exited RunDecrypt(const CommandLine& line, const Environment& environment) {
   return Run(Direction::kDecrypt, line, environment);
 }
 

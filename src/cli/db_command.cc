@@ -33,17 +33,14 @@ void PrintStatus(const SchemaStatus& status, bool json) {
   Print("the tables are up to date (schema " + std::to_string(status.there) + ")\n");
 }
 
-int Make(const CommandLine& line, const Environment& environment, bool is_first) {
-  const auto database = OpenDatabase(line, environment);
-  if (!database) return ComplainOfUse(database.error());
-  const auto before = ReadSchemaStatus(**database);
-  if (!before) return Complain(before.error());
-  if (!is_first && before->there == 0) {
+Exited Make(const CommandLine& line, const Environment& environment, bool is_first) {
+  const auto database = TRY(OfUse(OpenDatabase(line, environment)));
+  const auto before = TRY(ReadSchemaStatus(*database));
+  if (!is_first && before.there == 0) {
     return Complain(MakeError(ErrorCode::kConflict, "the database has no tables yet: `reprise db init` makes them"));
   }
-  const auto status = MigrateSchema(**database);
-  if (!status) return Complain(status.error());
-  PrintStatus(*status, line.json);
+  const auto status = TRY(MigrateSchema(*database));
+  PrintStatus(status, line.json);
   return kExitOk;
 }
 
@@ -66,33 +63,30 @@ Result<Json> Instances(Database& database) {
 
 }  // namespace
 
-int RunDbInit(const CommandLine& line, const Environment& environment) {
+Exited RunDbInit(const CommandLine& line, const Environment& environment) {
   return Make(line, environment, /*is_first=*/true);
 }
-int RunDbMigrate(const CommandLine& line, const Environment& environment) {
+Exited RunDbMigrate(const CommandLine& line, const Environment& environment) {
   return Make(line, environment, /*is_first=*/false);
 }
 
-int RunDbStatus(const CommandLine& line, const Environment& environment) {
-  const auto database = OpenDatabase(line, environment);
-  if (!database) return ComplainOfUse(database.error());
-  const auto status = ReadSchemaStatus(**database);
-  if (!status) return Complain(status.error());
-  const auto usable = CheckSchema(**database);
+Exited RunDbStatus(const CommandLine& line, const Environment& environment) {
+  const auto database = TRY(OfUse(OpenDatabase(line, environment)));
+  const auto status = TRY(ReadSchemaStatus(*database));
+  const auto usable = CheckSchema(*database);
   if (!usable) {
-    if (line.json) Print(DumpJson(AsJson(*status)) + "\n");
+    if (line.json) Print(DumpJson(AsJson(status)) + "\n");
     return line.json ? kExitFailure : Complain(usable.error());
   }
-  const auto instances = Instances(**database);
-  if (!instances) return Complain(instances.error());
+  const auto instances = TRY(Instances(*database));
   if (line.json) {
-    Json json = AsJson(*status);
-    json["instances"] = *instances;
+    Json json = AsJson(status);
+    json["instances"] = instances;
     Print(DumpJson(json) + "\n");
     return kExitOk;
   }
-  PrintStatus(*status, /*json=*/false);
-  for (const Json& each : *instances) {
+  PrintStatus(status, /*json=*/false);
+  for (const Json& each : instances) {
     Print(std::string(each.at("alive").get<bool>() ? "alive  " : "dead   ") + each.at("id").get<std::string>() + "  " +
           VisibleLine(each.at("version").get<std::string>()) + "  " +
           std::to_string(each.at("runs").get<std::int64_t>()) + " runs\n");

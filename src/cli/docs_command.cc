@@ -11,6 +11,7 @@
 #include "app/options.h"
 #include "base/posix_file_system.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/grammar_docs.h"
 #include "store/chat_files.h"
@@ -38,20 +39,18 @@ bool PrintShared(const std::vector<std::string>& files) {
 }
 
 // Reads only names of folders, so TAB needs no key and no passphrase.
-int PrintChats(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
-  const auto chats = ChatFiles(options->data_dir, MakeRecordFormat(nullptr), Disk()).ListChats();
-  if (!chats) return Complain(chats.error());
+Exited PrintChats(const CommandLine& line, const Environment& environment) {
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
+  const auto chats = TRY(ChatFiles(options.data_dir, MakeRecordFormat(nullptr), Disk()).ListChats());
   std::string text;
-  for (const ChatId& chat : *chats) text += chat.str() + "\n";
+  for (const ChatId& chat : chats) text += chat.str() + "\n";
   Print(text);
   return kExitOk;
 }
 
 }  // namespace
 
-int RunMan(const CommandLine& line, const Environment&) {
+Exited RunMan(const CommandLine& line, const Environment&) {
   const Json commands = DescribeCommands();
   if (line.list) {
     Print(Json{{"version", Version()}, {"commands", commands}}.dump() + "\n");
@@ -71,7 +70,7 @@ int RunMan(const CommandLine& line, const Environment&) {
   return Complain(MakeError(ErrorCode::kNotFound, "the man pages are not installed beside this program"));
 }
 
-int RunCompletion(const CommandLine& line, const Environment& environment) {
+Exited RunCompletion(const CommandLine& line, const Environment& environment) {
   if (line.list) return PrintChats(line, environment);
   if (line.argument.empty()) return Misused("which shell? bash, zsh or fish");
   const bool is_printed = line.argument == "bash" ? PrintShared({"bash-completion/completions/reprise"})

@@ -46,7 +46,7 @@ void PrintFindings(const std::vector<Finding>& findings, bool ok, bool json) {
 
 }  // namespace
 
-int RunDoctor(const CommandLine& line, const Environment& environment) {
+Exited RunDoctor(const CommandLine& line, const Environment& environment) {
   std::vector<Finding> findings;
   if (const auto options = LoadOptions(line.flags, environment)) {
     std::string source = options->config_file;

@@ -11,6 +11,7 @@
 #include "base/posix_file_system.h"
 #include "base/private_file.h"
 #include "base/terminal_text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "client/archive/chat_folder.h"
 #include "client/archive/chat_reader.h"
@@ -47,13 +48,13 @@ class Export {
         progress_(progress) {}
 
   // One item at a time, so that a large folder need not fit into memory.
-  int Run(const std::vector<RecordReference>& wanted, bool everything) {
+  Exited Run(const std::vector<RecordReference>& wanted, bool everything) {
     const bool folder = IntoFolder(wanted, everything);
     if (line_.output.empty() && line_.format == "json" && wanted.size() != 1) {
       return Misused("several chats as JSON need a folder to go to (--output DIR)");
     }
     if (folder) {
-      if (auto made = CreateDirectories(Disk(), line_.output); !made) return Complain(made.error());
+      TRY(CreateDirectories(Disk(), line_.output));
     }
     BeginProgress(wanted, folder);
     std::string text;
@@ -76,7 +77,7 @@ class Export {
       if (line_.output.empty()) Print(std::exchange(text, {}));
     }
     if (!folder && !line_.output.empty() && !first) {
-      if (auto written = WriteOutputFile(line_.output, text, line_.force); !written) return Complain(written.error());
+      TRY(WriteOutputFile(line_.output, text, line_.force));
       exported_.push_back(line_.output);
     }
     progress_.End();
@@ -244,28 +245,26 @@ class Export {
 
 }  // namespace
 
-int RunExport(const CommandLine& line, const Environment& environment) {
+Exited RunExport(const CommandLine& line, const Environment& environment) {
   WorkCounter counter;
-  auto reader = ChatReader::Open(line.flags, environment, &counter);
-  if (!reader) return ComplainOfUse(reader.error());
-  if (!line.output.empty() && LiesIn(line.output, reader->options().data_dir)) {
+  auto reader = TRY(OfUse(ChatReader::Open(line.flags, environment, &counter)));
+  if (!line.output.empty() && LiesIn(line.output, reader.options().data_dir)) {
     return Misused("--output lies in the data folder, which is the server's");
   }
   std::vector<RecordReference> wanted;
   for (const std::string& argument : line.arguments) {
-    const auto what = FindRecord(argument, reader->names()), exact = ParseReference(argument);
+    const auto what = FindRecord(argument, reader.names()), exact = ParseReference(argument);
     const bool is_missing = !what && what.error().code == ErrorCode::kNotFound && exact;
     if (!what && !is_missing) return ComplainOfUse(what.error());
     wanted.push_back(is_missing ? *exact : *what);  // a missing chat does not stop the others
   }
   const bool everything = wanted.empty();
   if (everything) {
-    const auto chats = reader->AllChats();
-    if (!chats) return Complain(chats.error());
-    for (const ChatId& chat : *chats) wanted.push_back({chat, std::nullopt});
+    const auto chats = TRY(reader.AllChats());
+    for (const ChatId& chat : chats) wanted.push_back({chat, std::nullopt});
   }
   Progress progress(counter, environment);
-  return Export(*reader, line, counter, progress).Run(wanted, everything);
+  return Export(reader, line, counter, progress).Run(wanted, everything);
 }
 
 }  // namespace reprise

@@ -101,17 +101,16 @@ int Finish(const Result<Moved>& moved, const CommandLine& line, const std::strin
 }
 
 using Move = Result<Moved> (*)(const BucketUpkeep&);
-int RunMove(const CommandLine& line, const Environment& environment, Move move, const std::string& doing,
-            const std::string& where) {
+Exited RunMove(const CommandLine& line, const Environment& environment, Move move, const std::string& doing,
+               const std::string& where) {
   WorkCounter counter;
-  const auto opened = OpenLocked(line, environment, counter.stop_token());
-  if (!opened) return ComplainOfUse(opened.error());
+  const auto opened = TRY(OfUse(OpenLocked(line, environment, counter.stop_token())));
   Progress progress(counter, environment);
   progress.Begin({.doing = doing, .things = "files"});
-  const auto moved = move({.root = opened->options.data_dir,
-                           .keys = opened->keys,
+  const auto moved = move({.root = opened.options.data_dir,
+                           .keys = opened.keys,
                            .file_system = Disk(),
-                           .bucket = opened->bucket->files(),
+                           .bucket = opened.bucket->files(),
                            .counter = &counter});
   progress.End();
   return Finish(moved, line, where);
@@ -119,17 +118,15 @@ int RunMove(const CommandLine& line, const Environment& environment, Move move, 
 
 }  // namespace
 
-int RunFilesSweep(const CommandLine& line, const Environment& environment) {
+Exited RunFilesSweep(const CommandLine& line, const Environment& environment) {
   WorkCounter counter;
-  const auto opened = Open(line, environment, counter.stop_token());
-  if (!opened) return ComplainOfUse(opened.error());
-  const auto prefix = ObjectPrefixOf(opened->options.data_dir, Disk(), /*make=*/false);
-  if (!prefix) return Complain(prefix.error());
-  const FileBucket bucket{.objects = opened->bucket->files().objects, .prefix = *prefix};
+  const auto opened = TRY(OfUse(Open(line, environment, counter.stop_token())));
+  const auto prefix = TRY(ObjectPrefixOf(opened.options.data_dir, Disk(), /*make=*/false));
+  const FileBucket bucket{.objects = opened.bucket->files().objects, .prefix = prefix};
   Progress progress(counter, environment);
   progress.Begin({.doing = "looking at", .things = "objects"});
-  const auto swept = SweepBucket({.root = opened->options.data_dir,
-                                  .keys = opened->keys,
+  const auto swept = SweepBucket({.root = opened.options.data_dir,
+                                  .keys = opened.keys,
                                   .file_system = Disk(),
                                   .bucket = bucket,
                                   .counter = &counter},
@@ -140,11 +137,11 @@ int RunFilesSweep(const CommandLine& line, const Environment& environment) {
   return kExitOk;
 }
 
-int RunFilesPush(const CommandLine& line, const Environment& environment) {
+Exited RunFilesPush(const CommandLine& line, const Environment& environment) {
   return RunMove(line, environment, PushFiles, "moving", "the bucket");
 }
 
-int RunFilesPull(const CommandLine& line, const Environment& environment) {
+Exited RunFilesPull(const CommandLine& line, const Environment& environment) {
   return RunMove(line, environment, PullFiles, "moving", "the data folder");
 }
 

@@ -63,17 +63,16 @@ TakeIn ThroughServer(ServerClient& server, WorkCounter& counter) {
 
 // `as` may be empty. `expecting` gets the number of things to import; may be null.
 Result<Imported> Import(const std::string& path, const std::string& as, const TakeIn& take_in, Progress* expecting) {
-  auto foreign = ReadForeignChat(path);
-  if (!foreign) return Fail(std::move(foreign.error()));
-  const auto name = ChatId::Parse(as.empty() ? foreign->name : as);
+  auto foreign = TRY(ReadForeignChat(path));
+  const auto name = ChatId::Parse(as.empty() ? foreign.name : as);
   if (!name) {
     return Fail(ErrorCode::kInvalidArgument,
-                path + ": \"" + foreign->name + "\" cannot be a chat's name here; give it one with --as");
+                path + ": \"" + foreign.name + "\" cannot be a chat's name here; give it one with --as");
   }
-  const std::size_t interactions = foreign->interactions.size();
-  std::vector<std::string> notes = foreign->notes;
-  if (expecting != nullptr) expecting->Expect(interactions + foreign->files.size());
-  return take_in(*name, as.empty(), *std::move(foreign)).map([&](const ChatId& chat) {
+  const std::size_t interactions = foreign.interactions.size();
+  std::vector<std::string> notes = foreign.notes;
+  if (expecting != nullptr) expecting->Expect(interactions + foreign.files.size());
+  return take_in(*name, as.empty(), std::move(foreign)).map([&](const ChatId& chat) {
     return Imported{chat, interactions, std::move(notes)};
   });
 }
@@ -162,10 +161,9 @@ int ImportAll(const std::vector<std::string>& sources, const std::string& as, co
 
 }  // namespace
 
-int RunImport(const CommandLine& line, const Environment& environment) {
+Exited RunImport(const CommandLine& line, const Environment& environment) {
   if (!line.as.empty() && !ChatId::Parse(line.as)) return Misused("--as: \"" + line.as + "\" cannot be a chat's name");
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
   Report report(line.json);
   std::vector<std::string> sources;
   for (const std::string& path : line.arguments) {
@@ -179,39 +177,29 @@ int RunImport(const CommandLine& line, const Environment& environment) {
   if (!line.as.empty() && sources.size() > 1) return Misused("--as is for one chat, and there are several");
   if (sources.empty()) return report.Finish();
 
-  const auto server = OpenServer(line.url, *options, environment);
-  if (!server) return ComplainOfUse(server.error());
+  const auto server = TRY(OfUse(OpenServer(line.url, options, environment)));
   WorkCounter counter;
-  if (*server) {
+  if (server) {
     Progress progress(counter, environment);
-    return ImportAll(sources, line.as, ThroughServer(**server, counter), progress, report);
+    return ImportAll(sources, line.as, ThroughServer(*server, counter), progress, report);
   }
-  const auto keys = KeysForServing(*options);
-  if (!keys) return Complain(keys.error());
+  const auto keys = TRY(KeysForServing(options));
   Progress progress(counter, environment);
-  const auto bucket = ChatBucket::Open(*options, counter.stop_token());
-  if (!bucket) return Complain(bucket.error());
+  const auto bucket = TRY(ChatBucket::Open(options, counter.stop_token()));
   const auto take_new_files = [&](const std::string& root, FileSystem& file_system) -> Result<void> {
-    return *bucket ? (*bucket)->TakeNewFiles(root, file_system) : Result<void>();
+    return bucket ? bucket->TakeNewFiles(root, file_system) : Result<void>();
   };
-  if (options->store.type == StoreOptions::Type::kPostgres) {
-    const auto shared = SharedDatabase::Open({.url = options->store.url, .version = std::string(Version())});
-    if (!shared) return Complain(shared.error());
-    const auto database = PostgresParts::Open(**shared, {.tenant = {}, .keys = *keys, .bucket = FilesOf(*bucket)});
-    if (!database) return Complain(database.error());
-    auto ready = take_new_files(DatabaseFiles::kRoot, (*database)->store().files());
-    if (!ready) return Complain(ready.error());
-    return ImportAll(sources, line.as, IntoDatabase(**database, counter), progress, report);
+  if (options.store.type == StoreOptions::Type::kPostgres) {
+    const auto shared = TRY(SharedDatabase::Open({.url = options.store.url, .version = std::string(Version())}));
+    const auto database = TRY(PostgresParts::Open(*shared, {.tenant = {}, .keys = keys, .bucket = FilesOf(bucket)}));
+    TRY(take_new_files(DatabaseFiles::kRoot, database->store().files()));
+    return ImportAll(sources, line.as, IntoDatabase(*database, counter), progress, report);
   }
-  const auto folder = IncomingChats::Open({.root = options->data_dir,
-                                           .keys = *keys,
-                                           .file_system = Disk(),
-                                           .counter = &counter,
-                                           .bucket = FilesOf(*bucket)});
-  if (!folder) return Complain(folder.error());
-  if (const auto ready = take_new_files(options->data_dir, Disk()); !ready) return Complain(ready.error());
-  NoteKeysOf(options->data_dir, keys->get());
-  return ImportAll(sources, line.as, IntoFolder(*folder), progress, report);
+  const auto folder = TRY(IncomingChats::Open(
+      {.root = options.data_dir, .keys = keys, .file_system = Disk(), .counter = &counter, .bucket = FilesOf(bucket)}));
+  TRY(take_new_files(options.data_dir, Disk()));
+  NoteKeysOf(options.data_dir, keys.get());
+  return ImportAll(sources, line.as, IntoFolder(folder), progress, report);
 }
 
 }  // namespace reprise

@@ -97,11 +97,10 @@ Result<void> RewrapInBucket(const Options& options, const std::string& folder, s
     return RewrapObjects(
         {.root = folder, .keys = keys, .file_system = Disk(), .bucket = bucket->files(), .counter = &counter}, done);
   }
-  const auto count = CountReferences(folder, keys, Disk());
-  if (!count) return Fail(count.error());
-  if (*count == 0) return {};
+  const auto count = TRY(CountReferences(folder, keys, Disk()));
+  if (count == 0) return {};
   done.left.push_back(MakeError(ErrorCode::kUnavailable,
-                                std::to_string(*count) + (*count == 1 ? " file is" : " files are") +
+                                std::to_string(count) + (count == 1 ? " file is" : " files are") +
                                     " in a bucket, and the configuration names none that can be used (files)",
                                 "the bucket"));
   return {};
@@ -132,7 +131,7 @@ Result<Rewrapped> RewrapAll(const Options& options, const KeySet& keys, WorkCoun
 }
 
 // REQUIRES: the data folder's lock is held.
-int Rewrap(KeyFile& file, const Options& options, const CommandLine& line, const Environment& environment) {
+Exited Rewrap(KeyFile& file, const Options& options, const CommandLine& line, const Environment& environment) {
   WorkCounter counter;
   Progress progress(counter, environment);
   progress.Begin({.doing = "wrapping", .things = "files", .total = progress.is_shown() ? FilesToWrap(options) : 0});
@@ -147,9 +146,7 @@ int Rewrap(KeyFile& file, const Options& options, const CommandLine& line, const
   }
   for (const Error& error : done->left) Complain(error);
   const bool remove = line.keys.remove_old && done->left.empty();
-  if (remove) {
-    if (const auto removed = file.RemoveOldKeys(); !removed) return Complain(removed.error());
-  }
+  if (remove) TRY(file.RemoveOldKeys());
   PrintRewrapped(file, options, *done, remove, line.json);
   if (done->left.empty()) return kExitOk;
   return Complain(MakeError(ErrorCode::kCorruption, "these files were left as they are, and the old keys are kept"));
@@ -157,13 +154,12 @@ int Rewrap(KeyFile& file, const Options& options, const CommandLine& line, const
 
 }  // namespace
 
-int RunKeysInit(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
-  const std::string path = KeyFileOf(*options);
-  auto file = KeyFile::Open(path, Disk(), PassphraseFrom(*options));
+Exited RunKeysInit(const CommandLine& line, const Environment& environment) {
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
+  const std::string path = KeyFileOf(options);
+  auto file = KeyFile::Open(path, Disk(), PassphraseFrom(options));
   if (!file && file.error().code == ErrorCode::kNotFound) {
-    if (const auto created = LoadOrCreateKeyFile(path, Disk()); !created) return Complain(created.error());
+    TRY(LoadOrCreateKeyFile(path, Disk()));
     file = KeyFile::Open(path, Disk());
   }
   if (!file) return Complain(file.error());
@@ -171,60 +167,47 @@ int RunKeysInit(const CommandLine& line, const Environment& environment) {
   return kExitOk;
 }
 
-int RunKeysList(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
-  const auto file = OpenKeyFile(*options);
-  if (!file) return Complain(file.error());
-  PrintKeys(KeyFileOf(*options), file->keys(), file->has_passphrase(), line.json);
+Exited RunKeysList(const CommandLine& line, const Environment& environment) {
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
+  const auto file = TRY(OpenKeyFile(options));
+  PrintKeys(KeyFileOf(options), file.keys(), file.has_passphrase(), line.json);
   return kExitOk;
 }
 
-int RunKeysRotate(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
+Exited RunKeysRotate(const CommandLine& line, const Environment& environment) {
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
   std::unique_ptr<DirectoryLock> lock;
-  if (line.keys.rewrap) {
-    auto acquired = LockDataFolder(*options);
-    if (!acquired) return Complain(acquired.error());
-    lock = *std::move(acquired);
-  }
-  auto file = OpenKeyFile(*options);
-  if (!file) return Complain(file.error());
-  if (const auto added = file->AddKey(); !added) return Complain(added.error());
-  if (line.keys.rewrap) return Rewrap(*file, *options, line, environment);
-  PrintKeys(KeyFileOf(*options), file->keys(), file->has_passphrase(), line.json);
+  if (line.keys.rewrap) lock = TRY(LockDataFolder(options));
+  auto file = TRY(OpenKeyFile(options));
+  TRY(file.AddKey());
+  if (line.keys.rewrap) return Rewrap(file, options, line, environment);
+  PrintKeys(KeyFileOf(options), file.keys(), file.has_passphrase(), line.json);
   if (!line.json) Print("a server that runs now seals by the new key from its next start on\n");
   return kExitOk;
 }
 
-int RunKeysRewrap(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
-  const auto lock = LockDataFolder(*options);
-  if (!lock) return Complain(lock.error());
-  auto file = OpenKeyFile(*options);
-  if (!file) return Complain(file.error());
-  return Rewrap(*file, *options, line, environment);
+Exited RunKeysRewrap(const CommandLine& line, const Environment& environment) {
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
+  const auto lock = TRY(LockDataFolder(options));
+  auto file = TRY(OpenKeyFile(options));
+  return Rewrap(file, options, line, environment);
 }
 
-int RunKeysPassphrase(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
-  auto file = OpenKeyFile(*options);
-  if (!file) return Complain(file.error());
+Exited RunKeysPassphrase(const CommandLine& line, const Environment& environment) {
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
+  auto file = TRY(OpenKeyFile(options));
   Result<void> changed;
   if (!line.keys.remove_passphrase) {
     changed = NewPassphrase(line.keys.new_passphrase_file).and_then([&](const SecretText& passphrase) {
-      return file->SetPassphrase(passphrase);
+      return file.SetPassphrase(passphrase);
     });
-  } else if (file->has_passphrase()) {
-    changed = file->RemovePassphrase();
+  } else if (file.has_passphrase()) {
+    changed = file.RemovePassphrase();
   } else {
     return Complain(MakeError(ErrorCode::kNotFound, "the key file has no passphrase"));
   }
   if (!changed) return Complain(changed.error());
-  PrintKeys(KeyFileOf(*options), file->keys(), file->has_passphrase(), line.json);
+  PrintKeys(KeyFileOf(options), file.keys(), file.has_passphrase(), line.json);
   return kExitOk;
 }
 

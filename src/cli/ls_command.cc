@@ -6,6 +6,7 @@
 
 #include "base/path.h"
 #include "base/terminal_text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "client/archive/chat_reader.h"
 #include "domain/codec.h"
@@ -31,12 +32,11 @@ void FillFromJournal(InteractionStore& store, ChatSummary& chat) {
   if (run && *run) FillFromBegun(chat, (*run)->interaction);
 }
 
-int ListChats(ChatReader& reader, bool json) {
-  const auto ids = reader.AllChats();
-  if (!ids) return Complain(ids.error());
+Exited ListChats(ChatReader& reader, bool json) {
+  const auto ids = TRY(reader.AllChats());
   std::vector<ChatSummary> chats;
   std::vector<Unreadable> unreadable;
-  for (const ChatId& id : *ids) {
+  for (const ChatId& id : ids) {
     auto summary = reader.store().LoadSummary(id);
     if (summary) {
       if (!summary->head) FillFromJournal(reader.store(), *summary);
@@ -117,12 +117,11 @@ int ListInteractions(ChatReader& reader, const ChatId& id, const CommandLine& li
 
 }  // namespace
 
-int RunLs(const CommandLine& line, const Environment& environment) {
-  auto reader = ChatReader::Open(line.flags, environment);
-  if (!reader) return ComplainOfUse(reader.error());
-  if (line.argument.empty()) return ListChats(*reader, line.json);
-  const auto chat = FindChat(line.argument, reader->names());
-  return chat ? ListInteractions(*reader, *chat, line) : ComplainOfUse(chat.error());
+Exited RunLs(const CommandLine& line, const Environment& environment) {
+  auto reader = TRY(OfUse(ChatReader::Open(line.flags, environment)));
+  if (line.argument.empty()) return ListChats(reader, line.json);
+  const auto chat = FindChat(line.argument, reader.names());
+  return chat ? ListInteractions(reader, *chat, line) : ComplainOfUse(chat.error());
 }
 
 namespace {
@@ -143,23 +142,20 @@ int CatRecord(ChatReader& reader, const RecordReference& what) {
   return chat->damaged.empty() ? kExitOk : kExitFailure;
 }
 
-int CatFile(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
-  const auto file = ReadLoneFile(line.argument, *options);
-  if (!file) return Complain(file.error());
-  Print(file->text);
-  if (file->is_part) Warn("the final state is only what was added to the interaction before, whose file is elsewhere");
-  if (file->cut_off) Warn("the last record was not written to its end, and is left out");
+Exited CatFile(const CommandLine& line, const Environment& environment) {
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
+  const auto file = TRY(ReadLoneFile(line.argument, options));
+  Print(file.text);
+  if (file.is_part) Warn("the final state is only what was added to the interaction before, whose file is elsewhere");
+  if (file.cut_off) Warn("the last record was not written to its end, and is left out");
   return kExitOk;
 }
 
 }  // namespace
 
-int RunCat(const CommandLine& line, const Environment& environment) {
-  auto stored = FindStored(line.argument, line.flags, environment);
-  if (!stored) return ComplainOfUse(stored.error());
-  return *stored ? CatRecord((*stored)->reader, (*stored)->what) : CatFile(line, environment);
+Exited RunCat(const CommandLine& line, const Environment& environment) {
+  auto stored = TRY(OfUse(FindStored(line.argument, line.flags, environment)));
+  return stored ? CatRecord(stored->reader, stored->what) : CatFile(line, environment);
 }
 
 namespace {
@@ -188,22 +184,19 @@ int ShowChat(ChatReader& reader, const RecordReference& what, const CommandLine&
   return chat->damaged.empty() ? kExitOk : kExitFailure;
 }
 
-int ShowFile(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
-  const auto interaction = ReadLoneInteraction(line.argument, *options);
-  if (!interaction) return Complain(interaction.error());
-  Print(line.json ? DumpJson(ToJson(*interaction)) + "\n" : FormatInteraction(*interaction, /*superseded=*/false));
+Exited ShowFile(const CommandLine& line, const Environment& environment) {
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
+  const auto interaction = TRY(ReadLoneInteraction(line.argument, options));
+  Print(line.json ? DumpJson(ToJson(interaction)) + "\n" : FormatInteraction(interaction, /*superseded=*/false));
   return kExitOk;
 }
 
 }  // namespace
 
-int RunShow(const CommandLine& line, const Environment& environment) {
-  auto stored = FindStored(line.argument, line.flags, environment);
-  if (!stored) return ComplainOfUse(stored.error());
-  if (!*stored) return ShowFile(line, environment);
-  auto& [reader, what] = **stored;
+Exited RunShow(const CommandLine& line, const Environment& environment) {
+  auto stored = TRY(OfUse(FindStored(line.argument, line.flags, environment)));
+  if (!stored) return ShowFile(line, environment);
+  auto& [reader, what] = *stored;
   return what.interaction ? ShowInteraction(reader, what, line.json) : ShowChat(reader, what, line);
 }
 

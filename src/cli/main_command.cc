@@ -73,12 +73,18 @@ int Dispatch(const CommandLine& line) {
     for (const std::string& unknown : UnknownVariables(environ)) Warn(unknown);
   }
   for (const auto& [name, run] : kCommands) {
-    if (name == line.command) return run(line, ProcessEnvironment());
+    if (name == line.command) return StatusOf(run(line, ProcessEnvironment()));
   }
   return Complain(MakeError(ErrorCode::kInternal, "the command " + line.command + " is not wired in"));
 }
 
 }  // namespace
+
+int StatusOf(const Exited& exited) {
+  if (exited) return *exited;
+  Complain(exited.error().error);
+  return exited.error().status;
+}
 
 int RunMain(int argc, const char* const* argv) {
   const auto parsed = ParseCommandLine(argc, argv);

@@ -97,15 +97,14 @@ Result<bool> LogOut(const Options& options, const McpServerOptions& server) {
 
 }  // namespace
 
-int RunMcpAdd(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
+Exited RunMcpAdd(const CommandLine& line, const Environment& environment) {
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
   const McpRequest& request = line.mcp;
   if (request.url.empty() == request.command.empty())
     return Misused("say either --url URL or, behind --, the command that runs the server");
   if (request.url.empty() && (request.oauth || !request.client_id.empty()))
     return Misused("--oauth and --client-id are for a server with --url");
-  if (FindMcpServer(*options, line.argument) && !line.force)
+  if (FindMcpServer(options, line.argument) && !line.force)
     return Misused("there is an MCP server " + VisibleLine(line.argument) + " already; --force replaces it");
   McpRequest wanted = request;
   wanted.oauth = wanted.oauth || !wanted.client_id.empty();
@@ -115,23 +114,21 @@ int RunMcpAdd(const CommandLine& line, const Environment& environment) {
   const Json config = {{"mcpServers", {{line.argument, server}}}};
   if (const auto checked = ApplyConfig(probe, DumpJson(config), environment); !checked)
     return ComplainOfUse(checked.error());
-  const auto path = AddTo(*options, environment, line.argument, server);
-  if (!path) return Complain(path.error());
+  const auto path = TRY(AddTo(options, environment, line.argument, server));
   if (line.json) {
-    Print(DumpJson(Json{{"name", line.argument}, {"file", *path}, {"server", server}}) + "\n");
+    Print(DumpJson(Json{{"name", line.argument}, {"file", path}, {"server", server}}) + "\n");
   } else {
-    Print("added " + VisibleLine(line.argument) + " to " + VisibleLine(*path) +
+    Print("added " + VisibleLine(line.argument) + " to " + VisibleLine(path) +
           "; servers that run take it up when they are started again\n");
   }
   return kExitOk;
 }
 
-int RunMcpList(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
+Exited RunMcpList(const CommandLine& line, const Environment& environment) {
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
   Json list = Json::array();
-  for (const McpServerOptions& server : options->mcp_servers) {
-    const std::string login = StateText(ReadMcpLogin(*options, server));
+  for (const McpServerOptions& server : options.mcp_servers) {
+    const std::string login = StateText(ReadMcpLogin(options, server));
     list.push_back({{"name", server.name},
                     {server.url.empty() ? "command" : "url", server.url.empty() ? server.command : server.url},
                     {"login", login}});
@@ -148,61 +145,53 @@ int RunMcpList(const CommandLine& line, const Environment& environment) {
   return kExitOk;
 }
 
-int RunMcpLogin(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
-  const auto server = FindMcpServer(*options, line.argument);
-  if (!server) return Complain(server.error());
+Exited RunMcpLogin(const CommandLine& line, const Environment& environment) {
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
+  const auto server = TRY(FindMcpServer(options, line.argument));
   const auto show = [&](const std::string& url) {
     if (line.json) {
       Print(DumpJson(Json{{"open", url}}) + "\n");
     } else {
-      Print("Open this page in a browser of this machine to log in at " + VisibleLine(server->name) + ":\n" +
+      Print("Open this page in a browser of this machine to log in at " + VisibleLine(server.name) + ":\n" +
             VisibleLine(url) + "\n");
     }
     static_cast<void>(FlushOutput());
   };
-  const auto done = LogInAtMcp(*options, *server, static_cast<std::uint16_t>(line.mcp.port), show);
+  const auto done = LogInAtMcp(options, server, static_cast<std::uint16_t>(line.mcp.port), show);
   if (!done)
     return done.error().code == ErrorCode::kInvalidArgument ? ComplainOfUse(done.error()) : Complain(done.error());
   if (line.json) {
-    Print(DumpJson(Json{{"name", server->name}, {"login", "logged_in"}}) + "\n");
+    Print(DumpJson(Json{{"name", server.name}, {"login", "logged_in"}}) + "\n");
   } else {
-    Print((*done ? "logged in at " : "already logged in at ") + VisibleLine(server->name) + "\n");
+    Print((*done ? "logged in at " : "already logged in at ") + VisibleLine(server.name) + "\n");
   }
   return kExitOk;
 }
 
-int RunMcpLogout(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
-  const auto server = FindMcpServer(*options, line.argument);
-  if (!server) return Complain(server.error());
-  const auto was = LogOut(*options, *server);
-  if (!was) return Complain(was.error());
+Exited RunMcpLogout(const CommandLine& line, const Environment& environment) {
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
+  const auto server = TRY(FindMcpServer(options, line.argument));
+  const auto was = TRY(LogOut(options, server));
   if (line.json) {
-    Print(DumpJson(Json{{"name", server->name}, {"login", "logged_out"}, {"was_logged_in", *was}}) + "\n");
+    Print(DumpJson(Json{{"name", server.name}, {"login", "logged_out"}, {"was_logged_in", was}}) + "\n");
   } else {
-    Print((*was ? "logged out at " : "there was no log-in at ") + VisibleLine(server->name) + "\n");
+    Print((was ? "logged out at " : "there was no log-in at ") + VisibleLine(server.name) + "\n");
   }
   return kExitOk;
 }
 
-int RunMcpTest(const CommandLine& line, const Environment& environment) {
-  auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
+Exited RunMcpTest(const CommandLine& line, const Environment& environment) {
+  auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
   if (!line.argument.empty()) {
-    auto server = FindMcpServer(*options, line.argument);
-    if (!server) return Complain(server.error());
-    options->mcp_servers = {*std::move(server)};
+    auto server = TRY(FindMcpServer(options, line.argument));
+    options.mcp_servers = {std::move(server)};
   }
   // Does not run programs that the server would not run.
-  auto programs = FilesToTrust(*options).and_then(
-      [&](const FileDigests& files) { return RequireTrust(*options, files, /*ask=*/false); });
-  if (!programs) return Complain(programs.error());
+  TRY(FilesToTrust(options).and_then(
+      [&](const FileDigests& files) { return RequireTrust(options, files, /*ask=*/false); }));
   Json list = Json::array();
   bool ok = true;
-  for (const Finding& finding : CheckMcpServers(*options)) {
+  for (const Finding& finding : CheckMcpServers(options)) {
     const bool works = finding.verdict != Verdict::kFailure;
     ok = ok && works;
     list.push_back({{"check", finding.check}, {"ok", works}, {"message", finding.words}});

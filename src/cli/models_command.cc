@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/terminal_text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "client/server_access.h"
 #include "doors/api/bodies.h"
@@ -19,9 +20,8 @@ namespace {
 // In the form of GET /models. Asks the providers, for three seconds at most in all.
 Result<Json> ConfiguredModels(const Options& options) {
   CurlTransport transport;
-  const auto directory = MakeModelDirectory(transport, options);
-  if (!directory) return Fail(directory.error());
-  return ModelList(**directory, options.prices, options.audio.transcription, options.audio.speech);
+  const auto directory = TRY(MakeModelDirectory(transport, options));
+  return ModelList(*directory, options.prices, options.audio.transcription, options.audio.speech);
 }
 
 std::string Abilities(const Json& model) {
@@ -65,15 +65,14 @@ void PrintModels(const Json& listed) {
 
 }  // namespace
 
-int RunModels(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
-  auto server = OpenServer(line.url, *options, environment);
+Exited RunModels(const CommandLine& line, const Environment& environment) {
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
+  auto server = OpenServer(line.url, options, environment);
   // If something else uses the folder, the configuration can still be read.
   if (!server && server.error().Is(Reason::kStoreLocked)) server = nullptr;
   if (!server) return ComplainOfUse(server.error());
   SetLogLevel(LogLevel::kError);
-  auto models = *server ? (*server)->Call("GET", "/models") : ConfiguredModels(*options);
+  auto models = *server ? (*server)->Call("GET", "/models") : ConfiguredModels(options);
   if (!models && *server) return Complain(NotAnswering(models.error(), **server));
   if (!models) return ComplainOfUse(models.error());
   if (line.json) {
@@ -81,8 +80,8 @@ int RunModels(const CommandLine& line, const Environment& environment) {
   } else {
     PrintModels(*models);
     if (line.url.empty() && !environment("REPRISE_URL")) {
-      for (const LocalModelServer& found : FindLocalModels(*options, environment)) {
-        Warn(OfferOf(found, *options, environment));  // stdout lists only what can be used
+      for (const LocalModelServer& found : FindLocalModels(options, environment)) {
+        Warn(OfferOf(found, options, environment));  // stdout lists only what can be used
       }
     }
   }

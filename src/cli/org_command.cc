@@ -73,20 +73,18 @@ Result<DeletedOrg> DeleteOrg(const Options& options, const std::string& org) {
 
 }  // namespace
 
-int RunOrgDelete(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
+Exited RunOrgDelete(const CommandLine& line, const Environment& environment) {
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
   if (!line.yes) {
     return Misused("this deletes all chats of the users of " + VisibleLine(line.argument) +
                    " for good, and the key that copies of them need; say --yes");
   }
-  const auto deleted = DeleteOrg(*options, line.argument);
-  if (!deleted) return Complain(deleted.error());
+  const auto deleted = TRY(DeleteOrg(options, line.argument));
   if (line.json) {
-    Print(DumpJson(Json{{"org", line.argument}, {"users", deleted->users}, {"tokens", deleted->tokens}}) + "\n");
+    Print(DumpJson(Json{{"org", line.argument}, {"users", deleted.users}, {"tokens", deleted.tokens}}) + "\n");
   } else {
-    Print("deleted " + VisibleLine(line.argument) + ": " + std::to_string(deleted->users) + " users, " +
-          std::to_string(deleted->tokens) + " tokens; copies of what they had cannot be read any more\n");
+    Print("deleted " + VisibleLine(line.argument) + ": " + std::to_string(deleted.users) + " users, " +
+          std::to_string(deleted.tokens) + " tokens; copies of what they had cannot be read any more\n");
   }
   return kExitOk;
 }
@@ -121,40 +119,33 @@ std::string LineOf(const ApiToken& token, const TokenUses& uses) {
 
 }  // namespace
 
-int RunTokenAdd(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
+Exited RunTokenAdd(const CommandLine& line, const Environment& environment) {
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
   using Role = Principal::Role;
   std::optional<Timestamp> expires;
   if (line.token.expires_days > 0) expires = Now() + std::chrono::days(line.token.expires_days);
-  const auto tokens = OpenTokens(*options);
-  if (!tokens) return Complain(tokens.error());
-  const auto made = (*tokens)->Add(
+  const auto tokens = TRY(OpenTokens(options));
+  const auto made = TRY(tokens->Add(
       {.role = line.token.org_admin ? Role::kOrgAdmin : Role::kUser, .org = line.token.org, .user = line.argument},
-      line.token.name, expires);
-  if (!made) return Complain(made.error());
+      line.token.name, expires));
   if (line.json) {
-    Json json = Described(made->token, {});
-    json["token"] = made->text;
+    Json json = Described(made.token, {});
+    json["token"] = made.text;
     Print(DumpJson(json) + "\n");
     return kExitOk;
   }
-  Print(made->text + "\n");
-  if (!options->auth.has_people())
-    Warn("no \"auth\" is configured, so no server asks for this token (docs: people.md)");
+  Print(made.text + "\n");
+  if (!options.auth.has_people()) Warn("no \"auth\" is configured, so no server asks for this token (docs: people.md)");
   return kExitOk;
 }
 
-int RunTokenList(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
-  const auto tokens = OpenTokens(*options);
-  if (!tokens) return Complain(tokens.error());
-  const auto content = (*tokens)->Read();
-  if (!content) return Complain(content.error());
-  const TokenUses uses = (*tokens)->ReadUses();
+Exited RunTokenList(const CommandLine& line, const Environment& environment) {
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
+  const auto tokens = TRY(OpenTokens(options));
+  const auto content = TRY(tokens->Read());
+  const TokenUses uses = tokens->ReadUses();
   Json list = Json::array();
-  for (const ApiToken& token : content->tokens) {
+  for (const ApiToken& token : content.tokens) {
     list.push_back(Described(token, uses));
     if (!line.json) Print(LineOf(token, uses) + "\n");
   }
@@ -163,18 +154,14 @@ int RunTokenList(const CommandLine& line, const Environment& environment) {
   return kExitOk;
 }
 
-int RunTokenRevoke(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
-  const auto tokens = OpenTokens(*options);
-  if (!tokens) return Complain(tokens.error());
-  const auto revoked = (*tokens)->Revoke(line.argument);
-  if (!revoked) return Complain(revoked.error());
+Exited RunTokenRevoke(const CommandLine& line, const Environment& environment) {
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
+  const auto tokens = TRY(OpenTokens(options));
+  const auto revoked = TRY(tokens->Revoke(line.argument));
   if (line.json) {
-    Print(DumpJson(Json{{"revoked", revoked->id}}) + "\n");
+    Print(DumpJson(Json{{"revoked", revoked.id}}) + "\n");
   } else {
-    Print("revoked " + revoked->id + " of " + VisibleLine(revoked->principal.org + "/" + revoked->principal.user) +
-          "\n");
+    Print("revoked " + revoked.id + " of " + VisibleLine(revoked.principal.org + "/" + revoked.principal.user) + "\n");
   }
   return kExitOk;
 }

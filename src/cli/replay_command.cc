@@ -8,6 +8,7 @@
 
 #include "base/logging.h"
 #include "base/terminal_text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "client/archive/chat_reader.h"
 #include "domain/codec.h"
@@ -101,20 +102,18 @@ int ReplayChat(ChatReader& reader, const RecordReference& what, const CommandLin
   return status;
 }
 
-int ReplayFile(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
-  const auto interaction = ReadLoneInteraction(line.argument, *options);
+Exited ReplayFile(const CommandLine& line, const Environment& environment) {
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
+  const auto interaction = ReadLoneInteraction(line.argument, options);
   return interaction ? Replay(*interaction, line) : Complain(interaction.error());
 }
 
 }  // namespace
 
-int RunReplay(const CommandLine& line, const Environment& environment) {
+Exited RunReplay(const CommandLine& line, const Environment& environment) {
   if (line.speed > 0 && line.mode != "events") return Misused("--speed is for --mode events");
-  auto stored = FindStored(line.argument, line.flags, environment);
-  if (!stored) return ComplainOfUse(stored.error());
-  return *stored ? ReplayChat((*stored)->reader, (*stored)->what, line) : ReplayFile(line, environment);
+  auto stored = TRY(OfUse(FindStored(line.argument, line.flags, environment)));
+  return stored ? ReplayChat(stored->reader, stored->what, line) : ReplayFile(line, environment);
 }
 
 }  // namespace reprise

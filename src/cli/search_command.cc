@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/terminal_text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "client/archive/chat_reader.h"
 #include "engine/history.h"
@@ -83,34 +84,32 @@ class Search {
 
 }  // namespace
 
-int RunSearch(const CommandLine& line, const Environment& environment) {
+Exited RunSearch(const CommandLine& line, const Environment& environment) {
   const TextSearch text(line.argument, {.regex = line.regex, .case_sensitive = line.case_sensitive});
   if (line.argument.empty()) return Misused("there is nothing to look for");
   if (const auto problem = text.problem()) return Misused("the pattern is wrong: " + *problem);
   WorkCounter counter;
-  auto reader = ChatReader::Open(line.flags, environment, &counter);
-  if (!reader) return ComplainOfUse(reader.error());
+  auto reader = TRY(OfUse(ChatReader::Open(line.flags, environment, &counter)));
   Result<std::vector<ChatId>> chats = std::vector<ChatId>();
   if (line.chat.empty()) {
-    chats = reader->AllChats();
+    chats = reader.AllChats();
   } else {
-    const auto chat = FindChat(line.chat, reader->names());
-    if (!chat) return ComplainOfUse(chat.error());
-    chats = std::vector{*chat};
+    const auto chat = TRY(OfUse(FindChat(line.chat, reader.names())));
+    chats = std::vector{chat};
   }
   if (!chats) return Complain(chats.error());
   Progress progress(counter, environment);
-  const std::uint64_t total = progress.is_shown() ? CountStored(reader->options().data_dir, *chats).interactions : 0;
+  const std::uint64_t total = progress.is_shown() ? CountStored(reader.options().data_dir, *chats).interactions : 0;
   progress.Begin({.doing = "searching", .things = "interactions", .total = total});
   Search search(text, static_cast<std::size_t>(line.limit));
   int status = kExitOk;
   for (const ChatId& id : *chats) {
     if (search.full()) break;
-    const auto chat = reader->store().LoadChat(id);
+    const auto chat = reader.store().LoadChat(id);
     if (progress.interrupted()) break;
     if (!chat && chat.error().code == ErrorCode::kNotFound && line.chat.empty()) continue;  // empty, or deleted
     if (!chat) {
-      status = Complain(NotThere(chat.error(), {id, std::nullopt}, reader->options().data_dir));
+      status = Complain(NotThere(chat.error(), {id, std::nullopt}, reader.options().data_dir));
       continue;
     }
     search.In(*chat);

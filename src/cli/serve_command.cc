@@ -8,15 +8,16 @@
 #include <optional>
 #include <string>
 
-#include "app/options.h"
 #include "app/checks.h"
 #include "app/embedded.h"
+#include "app/options.h"
 #include "app/process.h"
 #include "app/server_parts.h"
 #include "app/settings.h"
 #include "app/trust.h"
 #include "base/logging.h"
 #include "base/system.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "client/own_server.h"
 #include "doors/api/server.h"
@@ -51,38 +52,36 @@ constexpr std::chrono::minutes kUsualDrain{3};
 
 Error Draining() { return Refused(Reason::kStopping, "the server is stopping, and takes nothing new"); }
 
-int Serve(const Options& options, const CommandLine& line, StopSignals& signals, ProviderCheck& providers,
-          ServiceManager& manager) {
-  auto server_options = HttpOptionsFrom(options);
-  if (!server_options) return Complain(server_options.error());
-  const std::string wanted = manager.sockets.empty() ? UrlOf(server_options->host, options.port) + ": " : "";
-  auto parts = ServerParts::Assemble(options, {}, line.new_key);
-  if (!parts) return Complain(parts.error());
+Exited Serve(const Options& options, const CommandLine& line, StopSignals& signals, ProviderCheck& providers,
+             ServiceManager& manager) {
+  auto server_options = TRY(HttpOptionsFrom(options));
+  const std::string wanted = manager.sockets.empty() ? UrlOf(server_options.host, options.port) + ": " : "";
+  auto parts = TRY(ServerParts::Assemble(options, {}, line.new_key));
   std::atomic<bool> is_draining = false;
-  server_options->ready = [&parts = **parts, &is_draining]() -> Result<void> {
+  server_options.ready = [&parts = *parts, &is_draining]() -> Result<void> {
     if (is_draining) return Fail(Draining());
     return parts.CheckReady();
   };
-  server_options->failing = [&parts = **parts] { return parts.CheckParts(); };
-  server_options->logins = (*parts)->logins();
+  server_options.failing = [&parts = *parts] { return parts.CheckParts(); };
+  server_options.logins = parts->logins();
   if (line.until_released >= 0) {
-    server_options->is_left = [held = line.until_released] {
+    server_options.is_left = [held = line.until_released] {
       pollfd other_end{held, 0, 0};
       return ::poll(&other_end, 1, 0) == 1;
     };
   }
-  (*parts)->AddPeople(*server_options);
-  auto server = OpenServer((*parts)->engine(), *std::move(server_options), std::move(manager.sockets));
+  parts->AddPeople(server_options);
+  auto server = OpenServer(parts->engine(), std::move(server_options), std::move(manager.sockets));
   if (!server) {
     Error error = server.error();
     error.message = wanted + error.message;
     return Complain(error);
   }
 
-  (*parts)->SendMetricsOf([&server = **server] { return server.CollectMetrics(); });
+  parts->SendMetricsOf([&server = **server] { return server.CollectMetrics(); });
 
   const std::string host = (*server)->host();
-  (*parts)->NoteUrl(UrlOf(ReachableHost(host), (*server)->port()));
+  parts->NoteUrl(UrlOf(ReachableHost(host), (*server)->port()));
   for (const std::string& note : NotesOf(options, ProcessEnvironment())) LogWarning(note, {});
   LogInfo("ready", {{"version", std::string(Version())},
                     {"model", options.model},
@@ -97,7 +96,7 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
     ::setsid();  // keeps the terminal's Ctrl-C and Ctrl-Z, which are for the client, from this process
     // Runs that wait for an answer do not keep the server, because they are stored.
     watch.emplace(line.until_released, [&] {
-      const Engine::Counters counters = (*parts)->engine().counters();
+      const Engine::Counters counters = parts->engine().counters();
       return counters.active_runs <= counters.waiting_runs && (*server)->CloseIfUnused();
     });
   }
@@ -110,46 +109,44 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
   // Meanwhile CheckReady makes load balancers send no new requests, and streams go on.
   const bool has_database = options.store.type == StoreOptions::Type::kPostgres;
   is_draining = true;
-  (*parts)->engine().Drain(options.drain.value_or(has_database ? kUsualDrain : std::chrono::milliseconds(0)));
+  parts->engine().Drain(options.drain.value_or(has_database ? kUsualDrain : std::chrono::milliseconds(0)));
   // In this order every stream still gets its last event: first stop new work, then end the runs, then the connections.
   (*server)->BeginStop();
-  (*parts)->LeaveBucket();
-  (*parts)->BeginStop();
-  (*parts)->engine().Stop();
+  parts->LeaveBucket();
+  parts->BeginStop();
+  parts->engine().Stop();
   (*server)->StopSite();
-  (*parts)->BeginStopTelemetry();
+  parts->BeginStopTelemetry();
   (*server)->Stop();
-  (*parts)->StopTelemetry();
+  parts->StopTelemetry();
   LogInfo("stopped");
   return kExitOk;
 }
 
 }  // namespace
 
-int RunServe(const CommandLine& line, const Environment& environment) {
+Exited RunServe(const CommandLine& line, const Environment& environment) {
   // The name in lists of processes, which after a start as /proc/self/exe (OwnServer) is "exe". Threads inherit it.
   if (line.until_released >= 0) ::prctl(PR_SET_NAME, "reprise");
   PrepareProcess();
   MemoryReserve::Install();
-  auto manager = ServiceManager::FromEnvironment();
-  if (!manager) return Complain(manager.error());
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
+  auto manager = TRY(ServiceManager::FromEnvironment());
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
   // Before anything is created, and before signals are blocked, because a person may be asked.
-  const auto files = FilesToTrust(*options);
+  const auto files = FilesToTrust(options);
   if (!files && files.error().code == ErrorCode::kInvalidArgument) return Misused(files.error().message);
   if (!files) return Complain(files.error());
-  if (auto trusted = RequireTrust(*options, *files); !trusted) return Complain(trusted.error());
-  const std::string& log_file = options->log_file;
+  TRY(RequireTrust(options, *files));
+  const std::string& log_file = options.log_file;
   StopSignals signals(log_file.empty() ? std::function<void()>() : [&log_file] { ReopenLogFile(log_file); });
-  SetLogLevel(LevelOf(options->log_level));
-  SetLogFormat(options->log_format == "json" ? LogFormat::kJson : LogFormat::kText);
+  SetLogLevel(LevelOf(options.log_level));
+  SetLogFormat(options.log_format == "json" ? LogFormat::kJson : LogFormat::kText);
   if (!log_file.empty()) {
-    if (auto opened = LogToFile(log_file); !opened) return Complain(opened.error());
+    TRY(LogToFile(log_file));
   }
   for (const std::string& unknown : UnknownVariables(environ)) LogWarning(unknown);
-  ProviderCheck providers(*options);
-  return Serve(*options, line, signals, providers, *manager);
+  ProviderCheck providers(options);
+  return Serve(options, line, signals, providers, manager);
 }
 
 }  // namespace reprise

@@ -12,6 +12,7 @@
 #include "base/private_file.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "crypto/digest.h"
 #include "terminal/console.h"
@@ -33,11 +34,10 @@ std::string_view StateOf(const std::string& path, const std::string& digest) {
   return *now == digest ? "allowed" : "changed";
 }
 
-int PrintList(const TrustedFiles& trusted, bool json) {
-  const auto files = trusted.Read();
-  if (!files) return Complain(files.error());
+Exited PrintList(const TrustedFiles& trusted, bool json) {
+  const auto files = TRY(trusted.Read());
   Json list = Json::array();
-  for (const auto& [path, digest] : *files) {
+  for (const auto& [path, digest] : files) {
     const std::string state(StateOf(path, digest));
     list.push_back({{"path", path}, {"digest", digest}, {"state", state}});
     if (!json) Print(state + std::string(9 - state.size(), ' ') + VisibleLine(path) + "\n");
@@ -47,12 +47,11 @@ int PrintList(const TrustedFiles& trusted, bool json) {
   return kExitOk;
 }
 
-int Revoke(const TrustedFiles& trusted, const std::string& path) {
+Exited Revoke(const TrustedFiles& trusted, const std::string& path) {
   std::error_code failed;
   const std::string place = std::filesystem::is_directory(path, failed) ? Resolved(path).string() : PlaceOf(path);
-  const auto revoked = trusted.Revoke(place);
-  if (!revoked) return Complain(revoked.error());
-  if (!*revoked) return Complain(MakeError(ErrorCode::kNotFound, path + " was not allowed"));
+  const auto revoked = TRY(trusted.Revoke(place));
+  if (!revoked) return Complain(MakeError(ErrorCode::kNotFound, path + " was not allowed"));
   Print("no longer allowed: " + VisibleLine(place) + "\n");
   return kExitOk;
 }
@@ -60,8 +59,7 @@ int Revoke(const TrustedFiles& trusted, const std::string& path) {
 // A configuration, and the workspace files that it names.
 Result<FileDigests> TakeConfig(const CommandLine& line, const Environment& environment, const std::string& path) {
   // Digested before it is parsed, and again at the end, so that the shown content is the allowed one.
-  auto digest = Sha256OfFile(path);
-  if (!digest) return Fail(digest.error());
+  auto digest = TRY(Sha256OfFile(path));
   Flags flags = line.flags;
   // A folder's file is shown for that folder. With another workspace it is a configuration that will be named.
   const std::string folder = ParentDirectory(PlaceOf(path));
@@ -70,14 +68,13 @@ Result<FileDigests> TakeConfig(const CommandLine& line, const Environment& envir
                           folder != Resolved(ConfigFolder(environment).value_or("")).string() &&
                           (other == flags.end() || Resolved(other->second).string() == folder);
   is_folders ? flags.insert_or_assign("workspace", folder) : flags.insert_or_assign("config", path);
-  const auto options = LoadOptions(flags, environment, /*with_trust=*/!is_folders);
-  if (!options) return Fail(options.error());
-  auto files = FilesToTrust(*options);
+  const auto options = TRY(LoadOptions(flags, environment, /*with_trust=*/!is_folders));
+  auto files = FilesToTrust(options);
   if (!files) return files;
-  Print(VisibleLine(PlaceOf(path)) + "\n" + WhatItWouldDo(*options, *files));
+  Print(VisibleLine(PlaceOf(path)) + "\n" + WhatItWouldDo(options, *files));
   const auto now = Sha256OfFile(path);
-  if (!now || *now != *digest) return Fail(ErrorCode::kConflict, path + " is being changed; try again");
-  files->emplace(PlaceOf(path), *std::move(digest));
+  if (!now || *now != digest) return Fail(ErrorCode::kConflict, path + " is being changed; try again");
+  files->emplace(PlaceOf(path), std::move(digest));
   return files;
 }
 
@@ -96,16 +93,15 @@ Result<FileDigests> Take(const CommandLine& line, const Environment& environment
     return Fail(ErrorCode::kInvalidArgument, path + " is a folder; only your home folder must be allowed as a whole");
   }
   if (path.ends_with(".json")) return TakeConfig(line, environment, path);
-  auto digest = Sha256OfFile(path);
-  if (!digest) return Fail(digest.error());
+  auto digest = TRY(Sha256OfFile(path));
   Print(VisibleLine(PlaceOf(path)) + "\n");
   if (std::filesystem::path(path).filename() == kSkillName) ShowSkill(path);
-  return FileDigests{{PlaceOf(path), *std::move(digest)}};
+  return FileDigests{{PlaceOf(path), std::move(digest)}};
 }
 
 }  // namespace
 
-int RunTrust(const CommandLine& line, const Environment& environment) {
+Exited RunTrust(const CommandLine& line, const Environment& environment) {
   const TrustedFiles trusted = ListOf(environment);
   if (line.list) return PrintList(trusted, line.json);
   if (!line.revoke.empty()) return Revoke(trusted, line.revoke);
@@ -120,7 +116,7 @@ int RunTrust(const CommandLine& line, const Environment& environment) {
     }
     all.merge(*files);
   }
-  if (auto allowed = trusted.Allow(all); !allowed) return Complain(allowed.error());
+  TRY(trusted.Allow(all));
   Print("allowed as " + std::string(all.size() == 1 ? "it is" : "they are") +
         " now; a change asks again (reprise trust --list, --revoke FILE)\n");
   return kExitOk;

@@ -137,17 +137,15 @@ void PrintReport(const VerifyReport& report, bool json) {
 
 }  // namespace
 
-int RunVerify(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
-  const auto keys = KeysFor(*options);
-  if (!keys) return Complain(keys.error());
+Exited RunVerify(const CommandLine& line, const Environment& environment) {
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
+  const auto keys = TRY(KeysFor(options));
   WorkCounter counter;
   Progress progress(counter, environment);
-  const std::uint64_t total = progress.is_shown() ? FilesToCheck(line, *options) : 0;
+  const std::uint64_t total = progress.is_shown() ? FilesToCheck(line, options) : 0;
   progress.Begin({.doing = "checking", .things = "files", .total = total});
-  const auto bucket = ChatBucket::OpenToRead(*options, counter.stop_token());
-  const auto report = VerifyAll(line, *options, {*keys, FilesOf(bucket)}, counter);
+  const auto bucket = ChatBucket::OpenToRead(options, counter.stop_token());
+  const auto report = VerifyAll(line, options, {keys, FilesOf(bucket)}, counter);
   progress.End();
   if (!report) return Complain(report.error());
   PrintReport(*report, line.json);
@@ -189,19 +187,17 @@ std::string ForReading(const std::string& line) {
 
 }  // namespace
 
-int RunAudit(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return ComplainOfUse(options.error());
+Exited RunAudit(const CommandLine& line, const Environment& environment) {
+  const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
   // The lines are readable without a key, so a failure here does not stop the command.
-  const auto keys = KeysFor(*options);
-  const auto source = ChatSource::Open(*options);
-  if (!source) return Complain(source.error());
-  const AuditFile log(source->root(), nullptr, source->file_system());
+  const auto keys = KeysFor(options);
+  const auto source = TRY(ChatSource::Open(options));
+  const AuditFile log(source.root(), nullptr, source.file_system());
   std::uint64_t after = 0;
   for (;;) {
     const auto page = log.Read(after, kPage);
     if (!page && page.error().code == ErrorCode::kNotFound) {
-      return Complain(NoDataFolder(options->data_dir));
+      return Complain(NoDataFolder(options.data_dir));
     }
     if (!page) return Complain(page.error());
     for (const std::string& entry : page->lines) Print(line.json ? entry + "\n" : ForReading(entry));
@@ -214,7 +210,7 @@ int RunAudit(const CommandLine& line, const Environment& environment) {
     return kExitOk;
   }
   VerifyReport report;
-  VerifyAudit(source->root(), keys->get(), source->file_system(), report);
+  VerifyAudit(source.root(), keys->get(), source.file_system(), report);
   for (const Problem& problem : report.problems) {
     Complain(MakeError(ErrorCode::kCorruption, problem.file + ": " + problem.kind + ": " + problem.message));
   }
