@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "app/chat_bucket.h"
 #include "app/keys.h"
 #include "base/logging.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
+#include "base/try.h"
 #include "client/archive/chat_reader.h"
 #include "client/server_access.h"
 #include "domain/codec.h"
@@ -100,10 +102,9 @@ class StoredChats final : public ChatWriter {
     return deleted;
   }
   Result<Json> ListTrash() override {
-    const auto trash = store_->ListTrash();
-    if (!trash) return Fail(trash.error());
+    const auto trash = TRY(store_->ListTrash());
     Json entries = Json::array();
-    for (const TrashEntry& entry : *trash) entries.push_back(ToJson(entry));
+    for (const TrashEntry& entry : trash) entries.push_back(ToJson(entry));
     return Json{{"entries", std::move(entries)}};
   }
   Result<Json> Restore(const std::string& trash_id) override {
@@ -125,9 +126,8 @@ class StoredChats final : public ChatWriter {
       if (!found->head) return Fail(NothingToFork(chat));
       interaction = found->head;
     }
-    const auto body = ParseForkBody(DumpJson(ForkRequest(*interaction, as)));
-    if (!body) return Fail(body.error());
-    auto copy = store_->ForkChat(chat, *interaction, body->chat, std::nullopt);
+    const auto body = TRY(ParseForkBody(DumpJson(ForkRequest(*interaction, as))));
+    auto copy = store_->ForkChat(chat, *interaction, body.chat, std::nullopt);
     if (!copy) return Fail(NotThere(std::move(copy.error()), {chat, interaction}, options_.data_dir));
     const auto status = copy->head_status;
     return ChatBody({.summary = *std::move(copy), .status = status});
@@ -152,32 +152,27 @@ Result<std::shared_ptr<const KeySet>> KeysOfFolder(const Options& options) {
 
 Result<std::unique_ptr<ChatWriter>> ChatWriter::Open(const Flags& flags, const std::string& url,
                                                      const Environment& environment) {
-  auto options = LoadOptions(flags, environment);
-  if (!options) return Fail(std::move(options.error()));
-  auto server = OpenServer(url, *options, environment);
-  if (!server) return Fail(std::move(server.error()));
-  if (*server) return std::make_unique<ServedChats>(*std::move(server));
+  auto options = TRY(LoadOptions(flags, environment));
+  auto server = TRY(OpenServer(url, options, environment));
+  if (server) return std::make_unique<ServedChats>(std::move(server));
 
-  if (options->store.type == StoreOptions::Type::kPostgres) {
+  if (options.store.type == StoreOptions::Type::kPostgres) {
     return Fail(
         ErrorCode::kUnavailable,
         "the chats are in a database, and no server of this data folder runs: start one (`reprise serve`), or name "
         "one with --url");
   }
-  if (!IsDirectory(options->data_dir)) return Fail(NoDataFolder(options->data_dir));
-  auto keys = KeysOfFolder(*options);
-  if (!keys) return Fail(std::move(keys.error()));
+  if (!IsDirectory(options.data_dir)) return Fail(NoDataFolder(options.data_dir));
+  auto keys = TRY(KeysOfFolder(options));
   SetLogLevel(LogLevel::kError);  // the store's findings are for a server's log
-  auto bucket = ChatBucket::Open(*options);
-  if (!bucket) return Fail(std::move(bucket.error()));
-  auto store = FileInteractionStore::Open(
-      {.root = options->data_dir, .keys = *keys, .file_system = Disk(), .bucket = FilesOf(*bucket)});
-  if (!store) return Fail(std::move(store.error()));
-  NoteKeysOf(options->data_dir, keys->get());
-  if (*bucket) {
-    if (auto ready = (*bucket)->TakeNewFiles(options->data_dir, Disk()); !ready) return Fail(std::move(ready.error()));
+  auto bucket = TRY(ChatBucket::Open(options));
+  auto store = TRY(FileInteractionStore::Open(
+      {.root = options.data_dir, .keys = keys, .file_system = Disk(), .bucket = FilesOf(bucket)}));
+  NoteKeysOf(options.data_dir, keys.get());
+  if (bucket) {
+    if (auto ready = bucket->TakeNewFiles(options.data_dir, Disk()); !ready) return Fail(std::move(ready.error()));
   }
-  return std::make_unique<StoredChats>(*std::move(options), *std::move(keys), *std::move(bucket), *std::move(store));
+  return std::make_unique<StoredChats>(std::move(options), std::move(keys), std::move(bucket), std::move(store));
 }
 
 }  // namespace reprise

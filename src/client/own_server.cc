@@ -213,24 +213,20 @@ TurnSettings NotedSettings(const Options& options, bool of_all_chats) {
 }
 
 Result<std::unique_ptr<OwnServer>> OwnServer::Start(const Flags& flags, const Environment& environment) {
-  auto log = OpenServerLog(environment);
-  if (!log) return Fail(std::move(log.error()));
-  auto out = MakePipe();
-  if (!out) return Fail(std::move(out.error()));
-  auto held = MakePipe();
-  if (!held) return Fail(std::move(held.error()));
-  const off_t before = ::lseek(log->get(), 0, SEEK_END);
-  const auto child = Spawn(CommandOf(flags), out->second.get(), log->get(), held->first.get());
-  if (!child) return Fail(child.error());
-  out->second.Reset();
-  const std::string line = FirstLine(out->first.get());
+  auto log = TRY(OpenServerLog(environment));
+  auto out = TRY(MakePipe());
+  auto held = TRY(MakePipe());
+  const off_t before = ::lseek(log.get(), 0, SEEK_END);
+  const auto child = TRY(Spawn(CommandOf(flags), out.second.get(), log.get(), held.first.get()));
+  out.second.Reset();
+  const std::string line = FirstLine(out.first.get());
   if (!line.starts_with(kListening)) {
     int status = 0;
-    while (::waitpid(*child, &status, 0) < 0 && errno == EINTR) {
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    return Fail(CannotStart(Complaint(log->get(), before)));
+    return Fail(CannotStart(Complaint(log.get(), before)));
   }
-  return std::unique_ptr<OwnServer>(new OwnServer(line.substr(kListening.size()), std::move(held->second)));
+  return std::unique_ptr<OwnServer>(new OwnServer(line.substr(kListening.size()), std::move(held.second)));
 }
 
 Result<RunningServer> FindOrStartServer(const Flags& flags, const Environment& environment,

@@ -26,11 +26,10 @@ Result<std::optional<RunningServer>> NamedServer(const std::string& url, const E
 }
 
 Result<std::optional<RunningServer>> FindServer(const Options& options) {
-  auto holder = DirectoryLock::FindHolder(LockFile(options.data_dir));
-  if (!holder) return Fail(std::move(holder.error()));
-  if (!*holder) return std::nullopt;
-  if (!(*holder)->url.empty()) return RunningServer{.url = std::move((*holder)->url), .pid = std::move((*holder)->pid)};
-  const std::string& pid = (*holder)->pid;
+  auto holder = TRY(DirectoryLock::FindHolder(LockFile(options.data_dir)));
+  if (!holder) return std::nullopt;
+  if (!holder->url.empty()) return RunningServer{.url = std::move(holder->url), .pid = std::move(holder->pid)};
+  const std::string& pid = holder->pid;
   return Fail(Refused(Reason::kStoreLocked, (pid.empty() ? "another process" : "process " + pid) +
                                                 " uses the data folder " + options.data_dir +
                                                 " and takes no requests yet; try again when it is ready or has ended"));
@@ -39,9 +38,7 @@ Result<std::optional<RunningServer>> FindServer(const Options& options) {
 Result<std::unique_ptr<ServerClient>> ConnectTo(const RunningServer& server, const Options& options) {
   std::string token;
   if (!options.token_file.empty()) {
-    auto read = ReadToken(options.token_file);
-    if (!read) return Fail(std::move(read.error()));
-    token = *std::move(read);
+    token = TRY(ReadToken(options.token_file));
   }
   return std::make_unique<ServerClient>(server.url, std::move(token), server.settings);
 }

@@ -315,10 +315,9 @@ Result<Json> TextAnswer(const event::InputRequired& asked, const std::string& te
   if (fields.size() != 1) {
     return Fail(ErrorCode::kInvalidArgument, "the answer must be a JSON object with the members that were named");
   }
-  auto value = fields[0].ParseLine(text);
-  if (!value) return Fail(std::move(value.error()));
+  auto value = TRY(fields[0].ParseLine(text));
   Json response = Json::object();
-  if (*value) response[fields[0].name] = **std::move(value);
+  if (value) response[fields[0].name] = *std::move(value);
   return AnswerTo(asked, std::move(response));
 }
 

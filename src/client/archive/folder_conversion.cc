@@ -67,10 +67,9 @@ Result<void> AddJournals(const std::string& root, const KeySet* keys, const Chat
   for (const std::uint32_t number : listed.journals) {
     if (listed.checkpoints.contains(number)) continue;
     const InteractionId interaction = InteractionId::FromNumber(number);
-    auto content =
-        ReadJournalFile(Disk(), JournalPath(root, id, interaction), {.chat = id, .interaction = interaction}, keys);
-    if (!content) return Fail(std::move(content.error()));
-    chat.journals.emplace(interaction, std::move(content->records));
+    auto content = TRY(
+        ReadJournalFile(Disk(), JournalPath(root, id, interaction), {.chat = id, .interaction = interaction}, keys));
+    chat.journals.emplace(interaction, std::move(content.records));
   }
   return {};
 }
@@ -158,9 +157,7 @@ Result<std::string> ConvertFolder(const std::string& given_root, const KeyChange
   const std::string root = std::filesystem::canonical(given_root, failed).string();
   if (failed) return Fail(NoDataFolder(given_root));
   const auto lock = TRY(DirectoryLock::Acquire(LockFile(root)));
-  auto ready =
-      CheckNothingUnsaved(root).and_then([&] { return CheckSound(root, keys.from, bucket, counter, progress); });
-  if (!ready) return Fail(std::move(ready.error()));
+  TRY(CheckNothingUnsaved(root).and_then([&] { return CheckSound(root, keys.from, bucket, counter, progress); }));
 
   const std::string made = root + std::string(kBeingMade) + RandomHex(8);
   auto done = CopyChats(root, keys, bucket, made, converted, counter, progress)

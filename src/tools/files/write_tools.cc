@@ -122,9 +122,8 @@ class WriteFileTool final : public PathTool {
 // The edits of a call, applied to the text of its file.
 Result<EditedText> Edited(std::string_view arguments, std::string text, Quoting quoting) {
   if (!LooksLikeText(text)) return Fail(ErrorCode::kInvalidArgument, "it is a binary file, not text");
-  const auto given = ParseJson(arguments);
-  if (!given) return Fail(given.error());
-  return ApplyEdits(std::move(text), TRY(EditsIn(*given)), quoting);
+  const auto given = TRY(ParseJson(arguments));
+  return ApplyEdits(std::move(text), TRY(EditsIn(given)), quoting);
 }
 
 class EditFileTool final : public PathTool {
