@@ -97,6 +97,19 @@ bool LeavesItsFolder(const std::string& path) {
   return !LiesBelow(real(file), folder) || LiesBelow(real(file.parent_path().parent_path()), folder) || failed;
 }
 
+// Adds the skills, or the files NAME.md, of `folder`, each as `take` reads it.
+void AddFrom(const std::string& folder, bool skills, std::vector<File>& files,
+             const std::function<File(const std::string& path)>& take) {
+  if (!IsThere(folder)) return;
+  bool cut = false;
+  for (const std::string& path : skills ? SkillsIn(folder, cut) : NamedFilesIn(folder, cut)) {
+    files.push_back(LeavesItsFolder(path) ? Unusable(path, path + " leads out of its folder") : take(path));
+  }
+  if (!cut) return;
+  const std::string most = skills ? std::to_string(kMaxSkills) + " skills" : std::to_string(kMaxNamedFiles) + " files";
+  files.push_back(Unusable(folder, "only the first " + most + " in " + folder + " are looked at"));
+}
+
 // At most `bytes` bytes, in whole characters.
 std::string_view FirstBytes(std::string_view text, std::size_t bytes) {
   if (text.size() <= bytes) return text;
@@ -173,21 +186,9 @@ std::vector<File> InstructionFiles::List() const {
 
 // A skill's head is parsed only when the skill is in use. Before a person has allowed it, its text is only shown.
 void InstructionFiles::AddSkills(std::vector<File>& files, Consent& consent) const {
-  const auto add = [&](const std::string& folder, const auto& take) {
-    if (!IsThere(folder)) return;
-    bool cut = false;
-    for (const std::string& path : SkillsIn(folder, cut)) {
-      File file = LeavesItsFolder(path) ? Unusable(path, path + " leads out of its folder") : take(path);
-      file.kind = Kind::kSkill;
-      files.push_back(std::move(file));
-    }
-    if (!cut) return;
-    files.push_back(
-        Unusable(folder, "only the first " + std::to_string(kMaxSkills) + " skills in " + folder + " are looked at"));
-    files.back().kind = Kind::kSkill;
-  };
+  const std::size_t first = files.size();
   for (const std::string& folder : own_skills_) {
-    add(folder, [&](const std::string& path) {
+    AddFrom(folder, /*skills=*/true, files, [&](const std::string& path) {
       File file = Take(path, ReadOwnFile(path, kMaxSkillFile));
       if (OpenToTools(path, workspace_, config_directory_)) consent.Judge(file);
       return file;
@@ -195,35 +196,26 @@ void InstructionFiles::AddSkills(std::vector<File>& files, Consent& consent) con
   }
   for (const Folder& folder : folders_) {
     if (std::ranges::find(own_skills_, folder.skills) != own_skills_.end()) continue;
-    add(folder.skills, [&](const std::string& path) {
+    AddFrom(folder.skills, /*skills=*/true, files, [&](const std::string& path) {
       File file = TakeWithin(path, LimitOf(folder), kMaxSkillFile);
       consent.Judge(file);
       return file;
     });
   }
+  for (std::size_t i = first; i < files.size(); ++i) files[i].kind = Kind::kSkill;
   ReadHeads(files);
 }
 
 // The files NAME.md of one kind: `own` in the configuration folder, `shared` in the folders of a project.
 std::vector<File> InstructionFiles::NamedFiles(const char* own, const char* shared, Consent& consent) const {
   std::vector<File> files;
-  const auto add = [&](const std::string& folder, const auto& take) {
-    if (!IsThere(folder)) return;
-    bool cut = false;
-    for (const std::string& path : NamedFilesIn(folder, cut)) {
-      files.push_back(LeavesItsFolder(path) ? Unusable(path, path + " leads out of its folder") : take(path));
-    }
-    if (cut) {
-      files.push_back(Unusable(
-          folder, "only the first " + std::to_string(kMaxNamedFiles) + " files in " + folder + " are looked at"));
-    }
-  };
   const std::string own_folder = config_directory_ + "/" + own;
-  add(own_folder, [](const std::string& path) { return Take(path, ReadOwnFile(path, kMaxNamedFile)); });
+  AddFrom(own_folder, /*skills=*/false, files,
+          [](const std::string& path) { return Take(path, ReadOwnFile(path, kMaxNamedFile)); });
   for (const Folder& folder : folders_) {
     const std::string path = folder.path + (folder.path.ends_with('/') ? "" : "/") + shared;
     if (path == own_folder) continue;
-    add(path, [&](const std::string& each) {
+    AddFrom(path, /*skills=*/false, files, [&](const std::string& each) {
       File file = TakeWithin(each, LimitOf(folder), kMaxNamedFile);
       consent.Judge(file);
       return file;

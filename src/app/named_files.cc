@@ -17,7 +17,9 @@ namespace reprise {
 namespace {
 
 namespace fs = std::filesystem;
+using Agent = ProjectInstructions::Agent;
 using File = ProjectInstructions::File;
+using Kind = ProjectInstructions::Kind;
 using State = ProjectInstructions::State;
 
 constexpr std::string_view kExtensionOfNamed = ".md";
@@ -25,18 +27,23 @@ constexpr std::size_t kMostInFolder = 2000;
 
 }  // namespace
 
-std::vector<std::string> NamedFilesIn(const std::string& folder, bool& cut) {
-  std::vector<std::string> files;
+std::vector<std::string> PathsIn(const std::string& folder, std::size_t most, const EntryFilter& keeps, bool& cut) {
+  std::vector<std::string> paths;
   std::error_code failed;
   std::size_t entries = 0;
   for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed)) {
     if (++entries > kMostInFolder) break;
-    if (entry->path().extension() == kExtensionOfNamed) files.push_back(entry->path().string());
+    if (keeps(entry->path())) paths.push_back(entry->path().string());
   }
-  std::ranges::sort(files);
-  cut = files.size() > kMaxNamedFiles || entries > kMostInFolder;
-  if (files.size() > kMaxNamedFiles) files.resize(kMaxNamedFiles);
-  return files;
+  std::ranges::sort(paths);
+  cut = paths.size() > most || entries > kMostInFolder;
+  if (paths.size() > most) paths.resize(most);
+  return paths;
+}
+
+std::vector<std::string> NamedFilesIn(const std::string& folder, bool& cut) {
+  return PathsIn(
+      folder, kMaxNamedFiles, [](const fs::path& path) { return path.extension() == kExtensionOfNamed; }, cut);
 }
 
 void ReadNamedHeads(std::vector<File>& files, ProjectInstructions::Kind kind, const HeadReader& read) {
@@ -76,11 +83,6 @@ Error NotAllowedYet(const File& file) {
 }
 
 namespace {
-
-using Agent = ProjectInstructions::Agent;
-using File = ProjectInstructions::File;
-using Kind = ProjectInstructions::Kind;
-using State = ProjectInstructions::State;
 
 constexpr std::size_t kMostTools = 100;
 
@@ -157,11 +159,6 @@ Result<Agent> AgentNamed(const std::vector<File>& files, std::string_view name) 
 }
 
 namespace {
-
-namespace fs = std::filesystem;
-using File = ProjectInstructions::File;
-using Kind = ProjectInstructions::Kind;
-using State = ProjectInstructions::State;
 
 constexpr std::string_view kAll = "$ARGUMENTS";
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,11 @@ namespace reprise {
 // Files NAME.md, each a thing that people or models call by its name: commands and agents.
 inline constexpr std::size_t kMaxNamedFile = 64 * 1024;
 inline constexpr std::size_t kMaxNamedFiles = 100;  // in one folder
+
+using EntryFilter = std::function<bool(const std::filesystem::path& entry)>;
+// The entries of `folder` that `keeps` accepts, sorted by name; at most `most` (`cut` if there are more, or too many
+// entries).
+std::vector<std::string> PathsIn(const std::string& folder, std::size_t most, const EntryFilter& keeps, bool& cut);
 
 // The files NAME.md of `folder`, sorted by name; at most kMaxNamedFiles (`cut` if there are more).
 std::vector<std::string> NamedFilesIn(const std::string& folder, bool& cut);

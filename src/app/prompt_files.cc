@@ -10,6 +10,7 @@
 #include "agent/prompt.h"
 #include "app/front_matter.h"
 #include "app/instruction_files.h"
+#include "app/named_files.h"
 #include "base/logging.h"
 #include "base/mutex.h"
 #include "base/path.h"
@@ -128,10 +129,9 @@ Result<std::string> PromptFolder::ReadModule(const std::string& path) const {
   auto text = ReadOwnFile(path, kMaxModuleBytes);
   if (!text) return text;
   if (OpenToTools(path, workspace_, config_directory_)) {
-    const auto allowed = trusted_.Read();
-    if (!allowed) return Fail(allowed.error());
-    const auto found = allowed->find(PlaceOf(path));
-    if (found == allowed->end() || found->second != Sha256Digest({*text})) {
+    const auto allowed = TRY(trusted_.Read());
+    const auto found = allowed.find(PlaceOf(path));
+    if (found == allowed.end() || found->second != Sha256Digest({*text})) {
       return Fail(ErrorCode::kForbidden, path +
                                              " lies in the workspace and has not been allowed as it is now; `reprise "
                                              "trust " +
@@ -227,8 +227,6 @@ using File = ProjectInstructions::File;
 using Kind = ProjectInstructions::Kind;
 using State = ProjectInstructions::State;
 
-constexpr std::size_t kMostEntries = 2000;  // of a folder
-
 constexpr std::string_view kSkillsIntroduction =
     "Skills: instructions for particular tasks, each in a file of its own. Before you do a task that one of them is "
     "for, "
@@ -249,20 +247,14 @@ bool LiesIn(const std::string& workspace, const File& skill) {
 }  // namespace
 
 std::vector<std::string> SkillsIn(const std::string& folder, bool& cut) {
-  std::vector<std::string> names;
-  std::error_code failed;
-  std::size_t entries = 0;
-  for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed)) {
-    if (++entries > kMostEntries) break;
+  const auto has_skill = [](const fs::path& entry) {
     std::error_code missing;
-    const bool is_there = fs::symlink_status(entry->path() / kSkillName, missing).type() != fs::file_type::not_found;
-    if (is_there && !missing) names.push_back(entry->path().filename().string());
-  }
-  std::ranges::sort(names);
-  cut = names.size() > kMaxSkills || entries > kMostEntries;
-  if (names.size() > kMaxSkills) names.resize(kMaxSkills);
-  for (std::string& name : names) name = (fs::path(folder) / name / kSkillName).string();
-  return names;
+    const bool is_there = fs::symlink_status(entry / kSkillName, missing).type() != fs::file_type::not_found;
+    return is_there && !missing;
+  };
+  std::vector<std::string> skills = PathsIn(folder, kMaxSkills, has_skill, cut);
+  for (std::string& skill : skills) skill.append("/").append(kSkillName);
+  return skills;
 }
 
 void ReadHeads(std::vector<File>& files) {

@@ -391,12 +391,11 @@ std::vector<std::pair<std::string, std::string>> ValuesOfTurns(const Options& op
 
 Result<void> RequireTrust(const Options& options, const FileDigests& files, bool ask) {
   const TrustedFiles trusted(options.trust_file);
-  const auto allowed = trusted.Read();
-  if (!allowed) return Fail(allowed.error());
+  const auto allowed = TRY(trusted.Read());
   FileDigests missing;
   for (const auto& [path, digest] : files) {
-    const auto found = allowed->find(path);
-    if (found == allowed->end() || found->second != digest) missing[path] = digest;
+    const auto found = allowed.find(path);
+    if (found == allowed.end() || found->second != digest) missing[path] = digest;
   }
   if (missing.empty()) return {};
   if (!ask || !IsPersonThere()) return Fail(Untrusted(options, missing));
