@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <system_error>
 #include <vector>
 
