@@ -88,7 +88,7 @@ CommandFunction RunModels;
 CommandFunction RunEncrypt, RunDecrypt;
 // None of these ever prints a key or a passphrase.
 CommandFunction RunKeysInit, RunKeysList, RunKeysRotate, RunKeysRewrap, RunKeysPassphrase;
-// See store/bucket_upkeep.
+// See store/upkeep.
 CommandFunction RunFilesSweep, RunFilesPush, RunFilesPull;
 // Make the tables of the configured database, update them, show their version. `status`: kExitFailure unless a server
 // could use them.
