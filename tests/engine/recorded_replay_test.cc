@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/history.h"
+#include "approval/decision.h"
 #include "domain/codec.h"
 #include "engine/elastic_pool.h"
 #include "support/test.h"
