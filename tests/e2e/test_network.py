@@ -271,6 +271,7 @@ def test_there_are_enough_ways_around():
     assert len(AROUND) >= 60
 
 
+@pytest.mark.limit(90)
 def test_no_way_around_the_rules(make_agent, make_home, provider, make_server, certificate, tmp_path):
     secret, open_place = Place(CANARY, "0.0.0.0", port_apart()), Place("wide open")
     also_secret = [Place(CANARY, "::1", secret.port)] if socket.has_ipv6 else []
