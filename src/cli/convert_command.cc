@@ -134,14 +134,16 @@ class Conversion {
     const auto wanted = TRY(Wanted());
     Progress progress(counter, environment_);
     auto target =
-        TRY(IncomingChats::Open({.root = line_.output, .keys = keys.to, .file_system = Disk(), .counter = &counter}));
+        IncomingChats::Open({.root = line_.output, .keys = keys.to, .file_system = Disk(), .counter = &counter});
+    if (!target)
+      return Complain(target.error());  // before the progress ends, because after a Ctrl-C that ends the process
     const std::string doing = direction_ == Direction::kEncrypt ? "sealing" : "opening";
     progress.Begin(CopyTask(doing, options_.data_dir, wanted, progress));
     for (const ChatId& chat : wanted) {
       auto whole = WholeChat(**from, chat);
       if (!whole && whole.error().code == ErrorCode::kNotFound && line_.all_chats) continue;  // empty, or deleted
       auto added = whole.and_then(
-          [&](IncomingChat& found) { return AddFiles(files, found).and_then([&] { return target.Add(found); }); });
+          [&](IncomingChat& found) { return AddFiles(files, found).and_then([&] { return target->Add(found); }); });
       if (progress.interrupted()) break;
       if (!added) {
         const Error error = whole ? added.error() : NotThere(whole.error(), {chat, std::nullopt}, options_.data_dir);

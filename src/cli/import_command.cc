@@ -159,6 +159,27 @@ int ImportAll(const std::vector<std::string>& sources, const std::string& as, co
   return report.Finish();
 }
 
+// Imports without a server.
+Exited ImportHere(const Options& options, const std::shared_ptr<const KeySet>& keys,
+                  const std::vector<std::string>& sources, const std::string& as, WorkCounter& counter,
+                  Progress& progress, Report& report) {
+  const auto bucket = TRY(ChatBucket::Open(options, counter.stop_token()));
+  const auto take_new_files = [&](const std::string& root, FileSystem& file_system) -> Result<void> {
+    return bucket ? bucket->TakeNewFiles(root, file_system) : Result<void>();
+  };
+  if (options.store.type == StoreOptions::Type::kPostgres) {
+    const auto shared = TRY(SharedDatabase::Open({.url = options.store.url, .version = std::string(Version())}));
+    const auto database = TRY(PostgresParts::Open(*shared, {.tenant = {}, .keys = keys, .bucket = FilesOf(bucket)}));
+    TRY(take_new_files(DatabaseFiles::kRoot, database->store().files()));
+    return ImportAll(sources, as, IntoDatabase(*database, counter), progress, report);
+  }
+  const auto folder = TRY(IncomingChats::Open(
+      {.root = options.data_dir, .keys = keys, .file_system = Disk(), .counter = &counter, .bucket = FilesOf(bucket)}));
+  TRY(take_new_files(options.data_dir, Disk()));
+  NoteKeysOf(options.data_dir, keys.get());
+  return ImportAll(sources, as, IntoFolder(folder), progress, report);
+}
+
 }  // namespace
 
 Exited RunImport(const CommandLine& line, const Environment& environment) {
@@ -185,21 +206,8 @@ Exited RunImport(const CommandLine& line, const Environment& environment) {
   }
   const auto keys = TRY(KeysForServing(options));
   Progress progress(counter, environment);
-  const auto bucket = TRY(ChatBucket::Open(options, counter.stop_token()));
-  const auto take_new_files = [&](const std::string& root, FileSystem& file_system) -> Result<void> {
-    return bucket ? bucket->TakeNewFiles(root, file_system) : Result<void>();
-  };
-  if (options.store.type == StoreOptions::Type::kPostgres) {
-    const auto shared = TRY(SharedDatabase::Open({.url = options.store.url, .version = std::string(Version())}));
-    const auto database = TRY(PostgresParts::Open(*shared, {.tenant = {}, .keys = keys, .bucket = FilesOf(bucket)}));
-    TRY(take_new_files(DatabaseFiles::kRoot, database->store().files()));
-    return ImportAll(sources, line.as, IntoDatabase(*database, counter), progress, report);
-  }
-  const auto folder = TRY(IncomingChats::Open(
-      {.root = options.data_dir, .keys = keys, .file_system = Disk(), .counter = &counter, .bucket = FilesOf(bucket)}));
-  TRY(take_new_files(options.data_dir, Disk()));
-  NoteKeysOf(options.data_dir, keys.get());
-  return ImportAll(sources, line.as, IntoFolder(folder), progress, report);
+  // Prints before the progress ends, because after a Ctrl-C that ends the process.
+  return StatusOf(ImportHere(options, keys, sources, line.as, counter, progress, report));
 }
 
 }  // namespace reprise
