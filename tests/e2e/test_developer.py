@@ -9,8 +9,7 @@ from support.provider import call, text, tools
 from support.server import sandbox_works
 from support.timing import eventually
 
-# With the limits that users have, under which a sanitized program takes no ways into a job.
-pytestmark = [pytest.mark.skipif(not sandbox_works(), reason="bubblewrap does not work on this machine"), pytest.mark.large]
+pytestmark = pytest.mark.skipif(not sandbox_works(), reason="bubblewrap does not work on this machine")
 
 APP = """const greet = require("greet-thing");
 require("http").createServer((request, response) => {
@@ -63,15 +62,17 @@ class Session:
 
 
 @pytest.mark.limit(90)
-@pytest.mark.parametrize("mode", ["auto", "approve_all"])
-def test_a_session_asks_about_hosts(mode, make_home, make_server, provider, browse, tmp_path):
+@pytest.mark.parametrize("mode, rule, limits", [
+    pytest.param("auto", "unasked", {}, marks=pytest.mark.large),  # with the limits that users have, under which a sanitized program takes no ways into a job
+    ("approve_all", "allow", {"memory_mb": 0})])
+def test_a_session_asks_about_hosts(mode, rule, limits, make_home, make_server, provider, browse, tmp_path):
     home, repositories = make_home(), tmp_path / "repositories"
     (home.user / ".gitconfig").write_text("[user]\n\tname = Ada\n\temail = ada@example.com\n[init]\n\tdefaultBranch = main\n")
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", repositories / "site.git"], check=True)
     git = forge.serve_git(repositories, "127.0.0.2")
     npm = forge.serve_npm(tmp_path / "npm", "127.0.0.3", "greet-thing", "module.exports = (whom) => 'hello ' + whom;")
     index = forge.serve_python(tmp_path / "index", "127.0.0.4", "wordthing", "word = 'hello'")
-    agent = Session(make_server(provider, home, config={"approval_mode": mode, "tools": {"network": {"ask": True, "unasked": [npm.host]}}}), provider)
+    agent = Session(make_server(provider, home, config={"approval_mode": mode, "tools": {"network": {"ask": True, rule: [npm.host]}, "limits": limits}}), provider)
 
     agent.shell(f"git clone -q {git.url}/site.git site")
     agent.do("write_file", path="site/app.js", content=APP)
@@ -83,6 +84,7 @@ def test_a_session_asks_about_hosts(mode, make_home, make_server, provider, brow
     big = 3_000_000  # more than git sends in one piece
     agent.shell(f"cd site && git checkout -q -b main; printf 'node_modules\\npackages\\n' > .gitignore; head -c {big} /dev/urandom > data && git add . && git commit -qm 'begin' && "
                 "git push -q origin main")
+    assert str(big) in agent.shell(f"git clone -q {git.url}/site.git again && wc -c < again/data")
 
     page = browse(agent.server, "/")
     page.is_watched = False
