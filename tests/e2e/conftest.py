@@ -10,7 +10,7 @@ import time
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-sys.dont_write_bytecode = True
+sys.dont_write_bytecode = sys.pycache_prefix is None  # not into the checkout
 pytest.register_assert_rewrite("support.client", "support.server")
 
 from support import postgres as pg  # noqa: E402
@@ -102,11 +102,17 @@ def pytest_runtest_protocol(item):
 
 
 def pytest_collection_modifyitems(config, items):
-    """REPRISE_E2E_PART=1/3 keeps the second third of the tests. The division depends on the commit (by another byte than the strict sample)."""
+    """REPRISE_E2E_CASES=8 keeps eight cases of each test that has more. REPRISE_E2E_PART=1/3 keeps the second third of the tests. Which ones they are depends
+    on the commit (by other bytes than the strict sample)."""
     part, parts = map(int, os.environ.get("REPRISE_E2E_PART", "0/1").split("/"))
+    cases = {}
+    for item in items:
+        cases.setdefault((item.path, item.originalname), []).append(item.nodeid)
+    most = int(os.environ.get("REPRISE_E2E_CASES", len(items) or 1))
+    chosen = {each for ids in cases.values() for each in sorted(ids, key=lambda each: strict.drawn(each, 256, byte=3))[:most]}
     kept, left = [], []
     for item in items:
-        (kept if strict.drawn(item.nodeid, parts, byte=1) == part else left).append(item)
+        (kept if item.nodeid in chosen and strict.drawn(item.nodeid, parts, byte=1) == part else left).append(item)
     config.hook.pytest_deselected(items=left)
     # If time may run out, another commit's tests are left out than those of the last one. Those of several servers stay first, because they wait the most.
     if "REPRISE_TEST_UNTIL" in os.environ:
@@ -122,6 +128,8 @@ def pytest_runtest_makereport(item):
 
 
 def pytest_sessionfinish(session):
+    if browser := sys.modules.get("support.browser"):
+        browser.end_idle()
     if hasattr(session.config, "workeroutput"):  # a worker of pytest-xdist
         session.config.workeroutput["figures"] = FIGURES
 

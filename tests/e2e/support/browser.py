@@ -41,9 +41,22 @@ def host_of(url):
     return None if parts.scheme in ("data", "blob", "about", "chrome", "chrome-error") else f"{parts.scheme}://{parts.netloc}"
 
 
+# Drivers without hosts and flags of their own, left blank by a window that was closed: a start takes longer than most tests' use of it.
+IDLE = []
+
+
+def end_idle():
+    while IDLE:
+        IDLE.pop().quit()
+
+
 def start(size, hosts, flags):
     if not CHROMIUM or not DRIVER:
         pytest.skip("chromium and chromium-driver are not installed")
+    if IDLE and not hosts and not flags:
+        driver = IDLE.pop()
+        driver.set_window_size(*size)
+        return driver
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
     for argument in (*(() if SHELL else ("--headless=new",)), "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-proxy-server", "--no-first-run",
@@ -52,6 +65,7 @@ def start(size, hosts, flags):
         options.add_argument(argument)
     rules = [f"MAP {name} {address}" for name, address in hosts.items()] + ["MAP * ~NOTFOUND", "EXCLUDE 127.*"]
     options.add_argument("--host-resolver-rules=" + ", ".join(rules))
+    options.add_experimental_option("perfLoggingPrefs", {"enablePage": False})  # only requests are read
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     return webdriver.Chrome(service=Driver(DRIVER), options=options)
 
@@ -67,6 +81,7 @@ class Browser:
 
     def __init__(self, port, size=(1200, 900), hosts=None, flags=()):
         self.driver = start(size, hosts or {}, flags)
+        self.is_plain = not hosts and not flags
         self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
         self.origin = f"http://127.0.0.1:{port}"
         self.requested = set()
@@ -98,7 +113,7 @@ class Browser:
                 return look()
             except (NoSuchElementException, StaleElementReferenceException, IndexError):
                 return False
-        return WebDriverWait(self.driver, limit * SLACK, poll_frequency=0.05).until(once, f"{what} did not come")
+        return WebDriverWait(self.driver, limit * SLACK, poll_frequency=0.1).until(once, f"{what} did not come")
 
     def one(self, name, limit=PATIENCE):
         return self.until(lambda: (found := self.all(name)) and found[-1].is_displayed() and found[-1], name, limit)
@@ -179,6 +194,24 @@ class Browser:
         refused = [each["message"] for each in self.messages if "Content Security Policy" in each["message"]]
         return ([f"the page asked other hosts: {foreign}"] if foreign else []) + ([f"against the policy: {refused}"] if refused else [])
 
+    def _leave_blank(self):
+        """Keeps the browser for the next test, without what this one has left. Scripts and emulations belong to a tab and go with it."""
+        old = self.driver.window_handles
+        self.driver.switch_to.new_window("tab")
+        blank = self.driver.current_window_handle
+        for handle in old:
+            self.driver.switch_to.window(handle)
+            self.driver.close()
+        self.driver.switch_to.window(blank)
+        for origin in {self.origin} | {host for url in self.requested if (host := host_of(url))}:
+            self.driver.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+        for command, how in (("Network.clearBrowserCookies", {}), ("Network.clearBrowserCache", {}), ("Browser.resetPermissions", {}),
+                             ("Browser.setDownloadBehavior", {"behavior": "default"})):
+            self.driver.execute_cdp_cmd(command, how)
+        for log in ("performance", "browser"):
+            self.driver.get_log(log)
+        IDLE.append(self.driver)
+
     def close(self, failed=False, name="page"):
         """Closes the window; takes a picture of it if something is wrong."""
         try:
@@ -186,6 +219,9 @@ class Browser:
             if failed or problems:
                 SCREENSHOTS.mkdir(exist_ok=True)
                 self.driver.save_screenshot(str(SCREENSHOTS / f"{name}.png"))
+            if self.is_plain and not failed and not problems:
+                self._leave_blank()
         finally:
-            self.driver.quit()
+            if self.driver not in IDLE:
+                self.driver.quit()
         assert not problems, "; ".join(problems)

@@ -73,7 +73,8 @@ KINDS = ("account", "container", "object")
 
 
 def is_installed():
-    return subprocess.run([PYTHON, "-c", "import swift.common.middleware.s3api"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+    look = "import importlib.util as u, sys; sys.exit(not (u.find_spec('swift') and u.find_spec('swift.common.middleware.s3api')))"
+    return subprocess.run([PYTHON, "-c", look], stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
 def free_ports(count):
