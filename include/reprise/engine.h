@@ -408,6 +408,13 @@ class Engine {
   Result<InteractionDiff> DiffOf(const ChatId& chat, InteractionId interaction,
                                  const std::optional<std::string>& call_id = std::nullopt);
 
+  // The requests to models that an interaction has sent. nullopt: not on record, because an earlier version ran it.
+  // kConflict (reason "not_finished") while it runs.
+  Result<std::optional<std::vector<SentRequest>>> RequestsOf(const ChatId& chat, InteractionId interaction);
+  // The body of one of them, byte for byte as it was sent. kNotFound, kConflict as above; kCorruption if the record does
+  // not add up to it.
+  Result<std::string> RequestBody(const ChatId& chat, InteractionId interaction, std::uint64_t index);
+
   // Asks the run to stop; returns at once. Idempotent; for a finished interaction returns its status.
   Result<CancelOutcome> Cancel(const ChatId& chat, InteractionId interaction);
 

@@ -46,6 +46,44 @@ struct ClientRequest {
   bool operator==(const ClientRequest&) const = default;
 };
 
+// A part of a body. Numbers are unsigned; indices of messages are those of the interaction's final state.
+struct BodyPiece {
+  enum class Kind {
+    kText,       // `text` itself
+    kHead,       // the first `first` bytes of the body before
+    kTail,       // the last `first` bytes of the body before
+    kContent,    // message `first`: its content, as inside a JSON string
+    kArguments,  // message `first`, call `second`: its arguments as they are
+    kQuoted,     // the same, as inside a JSON string
+    kFile,       // the chat's file `text` in base64
+  };
+  Kind kind = Kind::kText;
+  std::string text{};
+  std::uint64_t first = 0, second = 0;
+  bool operator==(const BodyPiece&) const = default;
+};
+
+// The body of a request, as what is new in it (engine/request_body).
+struct SentBody {
+  std::string digest{};  // of the body: "sha256:" and hexadecimal digits
+  std::uint64_t bytes = 0;
+  std::optional<RequestPlace> before{};  // the request whose body kHead and kTail repeat
+  std::vector<BodyPiece> pieces{};
+  bool operator==(const SentBody&) const = default;
+};
+
+// A request to a model that was sent. Repetitions of a refused or failed one are requests of their own.
+struct SentRequest {
+  enum class Purpose { kTurn, kSummary, kSubAgent };  // by name: "turn", "summary", "sub_agent"
+  std::uint32_t round = 0;
+  Purpose purpose = Purpose::kTurn;
+  Timestamp at{};
+  std::string model{};    // the provider's own name
+  std::string address{};  // host of the provider's API; empty: none
+  SentBody body{};
+  bool operator==(const SentRequest&) const = default;
+};
+
 // Facts about a run that are in neither its events nor its final state. From `first_message` on each round has one
 // message of the model, except that the last may have none. Rounds count from 0, or from 1 if calls of another
 // interaction ran first (resumed_from).
@@ -58,6 +96,8 @@ struct RunRecord {
   // Its changes are relative to that interaction.
   std::optional<InteractionId> files_from{};
   std::string traceparent{};  // the run's span; empty: not traced
+  // In the order in which they were sent. nullopt: not on record, because an earlier version ran it.
+  std::optional<std::vector<SentRequest>> requests{};
   bool operator==(const RunRecord&) const = default;
 };
 

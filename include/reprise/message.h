@@ -208,6 +208,29 @@ struct Entity {
   bool operator==(const Entity&) const = default;
 };
 
+// A request to a model, as one of a run's (RunRecord::requests).
+struct RequestPlace {
+  InteractionId interaction;
+  std::uint64_t index = 0;  // in RunRecord::requests
+  bool operator==(const RequestPlace&) const = default;
+};
+
+// A place in a body up to which the next request may repeat it, and the first 20 hexadecimal digits of the SHA-256
+// digest of all before.
+struct BodyMark {
+  std::uint64_t bytes = 0;
+  std::string digest{};
+  bool operator==(const BodyMark&) const = default;
+};
+
+// What the next request may repeat of the body of a request.
+struct RequestMarks {
+  RequestPlace place;
+  std::vector<BodyMark> heads{};   // ascending
+  std::optional<BodyMark> tail{};  // its last `bytes`, and their digest
+  bool operator==(const RequestMarks&) const = default;
+};
+
 // The state that an edit restores.
 struct AgentState {
   Messages messages;
@@ -216,7 +239,8 @@ struct AgentState {
   std::optional<Compaction> compaction{};
   std::uint64_t cleared = 0;  // requests hold notes in place of long tool results before this message
   std::vector<StartedJob> jobs{};
-  std::vector<Entity> memory{};  // a few entities that tools named lately, newest last
+  std::vector<Entity> memory{};           // a few entities that tools named lately, newest last
+  std::optional<RequestMarks> request{};  // of the last request for a turn that is on record
   bool operator==(const AgentState&) const = default;
 };
 

@@ -140,6 +140,8 @@ struct ModelRequest {  // read by Generate before it returns
   const ModelWishes* wishes = nullptr;  // null: none
   // Ids of earlier calls, which no call of the response may reuse: some providers count anew in each response.
   std::vector<std::string> used_call_ids = {};
+  // Called within Generate with the body as it is sent, byte for byte and without credentials, if there is one.
+  std::function<void(std::string_view body)> sent = {};
   // Offers the provider's own web search, if the client is configured to (WebSearchOptions).
   bool may_search = false;
 };

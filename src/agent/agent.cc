@@ -165,15 +165,17 @@ Async<Result<ModelResponse>> AskUntilTaken(const AgentParts& parts, const ModelR
 
 }  // namespace
 
-Async<Result<ModelResponse>> AskModelClient(const AgentParts& parts, const ModelRequest& request, ModelStream& stream,
-                                            std::stop_token stop, const Span& parent) {
+Async<Result<ModelResponse>> AskModelClient(const AgentParts& parts, ModelRequest request, ModelStream& stream,
+                                            std::stop_token stop, const Span& parent, RequestReason why) {
+  request.sent = [&](std::string_view body) {
+    parts.observer.Requested({why.purpose, why.round_index, request.model, parts.model.service().address, body});
+  };
   if (!parent) co_return co_await AskUntilTaken(parts, request, stream, stop);
   Span span = parent.Child("chat " + request.model, SpanKind::kClient);
   DescribeRequest(span, parts, request);
   TimedStream timed(stream, span.takes_content());
-  ModelRequest traced = request;
-  if (span.tells_providers()) traced.traceparent = FormatTraceparent(span.context());
-  Result<ModelResponse> response = co_await AskUntilTaken(parts, traced, timed, stop);
+  if (span.tells_providers()) request.traceparent = FormatTraceparent(span.context());
+  Result<ModelResponse> response = co_await AskUntilTaken(parts, request, timed, stop);
   span.Stop();
   if (const auto seconds = timed.seconds_to_first()) span.Set("gen_ai.response.time_to_first_chunk", *seconds);
   if (response) {

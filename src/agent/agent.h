@@ -18,6 +18,7 @@
 #include "reprise/approval.h"
 #include "reprise/audit_log.h"
 #include "reprise/event.h"
+#include "reprise/interaction.h"
 #include "reprise/message.h"
 #include "reprise/model_client.h"
 #include "reprise/project_instructions.h"
@@ -92,6 +93,15 @@ class AgentObserver {
   virtual void FlushDeltas() = 0;
   // The state has changed. Called before the event that shows this.
   virtual void StateGrew(const AgentState& state) = 0;
+  // The body of a request to the model, as it is sent. Called before its response; concurrently by sub-agents.
+  struct Sent {
+    SentRequest::Purpose purpose;
+    std::uint32_t round_index;
+    const std::string& model;  // the provider's own name
+    std::string address;       // of the provider's API; empty: none
+    std::string_view body;
+  };
+  virtual void Requested(const Sent& /*sent*/) {}
   // The cost of a response with calls. Called before the response is shown; the usage event follows when the calls have
   // ended.
   virtual void Spent(std::uint32_t /*round_index*/, const TokenUsage& /*usage*/) {}
@@ -220,9 +230,14 @@ struct AgentOutcome {
 void DescribeAgent(Span& span, const char* agent, const ModelClient& model, const std::string& model_name);
 void DescribeOutcome(Span& span, const AgentOutcome& outcome);
 
-// Sends a request to the model (ModelClient::Generate) in a child span of `parent`. `request`, `stream` and `parent`
-// must live until the response.
-Async<Result<ModelResponse>> AskModelClient(const AgentParts& parts, const ModelRequest& request, ModelStream& stream,
-                                            std::stop_token stop, const Span& parent);
+// Why a request is sent, and in which round of the agent.
+struct RequestReason {
+  SentRequest::Purpose purpose = SentRequest::Purpose::kTurn;
+  std::uint32_t round_index = 0;
+};
+// Sends a request to the model (ModelClient::Generate) in a child span of `parent`, and has it put on record. What
+// `request` refers to, `stream` and `parent` must live until the response.
+Async<Result<ModelResponse>> AskModelClient(const AgentParts& parts, ModelRequest request, ModelStream& stream,
+                                            std::stop_token stop, const Span& parent, RequestReason why);
 
 }  // namespace reprise

@@ -397,7 +397,7 @@ Async<Result<Nothing>> AgentLoop::SumUp(Compaction next) {
                          .max_bytes = context_.max_summary_bytes(),
                          .max_request_bytes = context_.max_material_bytes()};
   Span span = turn_.span.Child("compact");
-  Summary summary = co_await Summarize(parts_, model_name_, task, turn_.stop, span);
+  Summary summary = co_await Summarize(parts_, model_name_, task, turn_.stop, span, turn_.round);
   turn_.usage += summary.usage;
   ShowUsage(summary.usage);
   if (turn_.stop.stop_requested()) co_return Fail(Stopped());
@@ -441,15 +441,16 @@ Async<Result<ModelResponse>> AgentLoop::SendRequest() {
   if (said >= limits_.max_said) co_return Fail(TooMuchSaid(limits_.max_said));
   const Messages& messages = whole ? sent.messages : *view;
   estimate_ = context_.Estimate(messages, tools);
-  const ModelRequest request{.model = model_name_,
-                             .messages = messages,
-                             .tools = tools,
-                             .system = system_,
-                             .max_response_bytes = std::min(kMaxResponseBytes, limits_.max_said - said),
-                             .files = parts_.files,
-                             .used_call_ids = UsedCallIds(turn_.state.messages),
-                             .may_search = MaySearch(parts_.approvals, limits_, *turn_.tools)};
-  Result<ModelResponse> response = co_await AskModelClient(parts_, request, *said_, turn_.stop, turn_.span);
+  ModelRequest request{.model = model_name_,
+                       .messages = messages,
+                       .tools = tools,
+                       .system = system_,
+                       .max_response_bytes = std::min(kMaxResponseBytes, limits_.max_said - said),
+                       .files = parts_.files,
+                       .used_call_ids = UsedCallIds(turn_.state.messages),
+                       .may_search = MaySearch(parts_.approvals, limits_, *turn_.tools)};
+  Result<ModelResponse> response =
+      co_await AskModelClient(parts_, std::move(request), *said_, turn_.stop, turn_.span, {.round_index = turn_.round});
   *parts_.said += said_->bytes() + (response ? SizeBesideText(*response) : 0);
   co_return response;
 }

@@ -413,7 +413,7 @@ class Collector : public ModelStream {
 }  // namespace
 
 Async<Summary> Summarize(const AgentParts& parts, const std::string& model_name, const SummaryTask& task,
-                         std::stop_token stop, const Span& span) {
+                         std::stop_token stop, const Span& span, std::uint32_t round_index) {
   const std::stop_source end;  // ends the request: with the run, or at the limits of time and length
   // A copy, because the call may destroy the function that holds `end`.
   const auto end_it = [end] { std::stop_source(end).request_stop(); };
@@ -422,9 +422,10 @@ Async<Summary> Summarize(const AgentParts& parts, const std::string& model_name,
   Collector collector(task.max_bytes, end);
   const Messages messages{{.role = Role::kSystem, .content = Instruction(task.max_bytes)},
                           {.role = Role::kUser, .content = Material(task)}};
-  const ModelRequest request{model_name, messages, kNoTools};
+  ModelRequest request{model_name, messages, kNoTools};
   const std::stop_token ended = end.get_token();
-  const Result<ModelResponse> response = co_await AskModelClient(parts, request, collector, ended, span);
+  const Result<ModelResponse> response = co_await AskModelClient(parts, std::move(request), collector, ended, span,
+                                                                 {SentRequest::Purpose::kSummary, round_index});
   const bool is_usable = response || collector.full();
   Summary summary{.text = is_usable ? collector.Take() : std::string(), .usage = {}};
   if (response) summary.usage = response->usage;

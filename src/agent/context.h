@@ -95,6 +95,6 @@ struct Summary {
 // Lets the model sum up messages that later requests omit, in a child of `span`, which must live until then. Ends
 // within milliseconds when `stop` is requested.
 Async<Summary> Summarize(const AgentParts& parts, const std::string& model_name, const SummaryTask& task,
-                         std::stop_token stop, const Span& span);
+                         std::stop_token stop, const Span& span, std::uint32_t round_index);
 
 }  // namespace reprise

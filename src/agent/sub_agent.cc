@@ -116,6 +116,9 @@ class NestedSteps final : public AgentObserver, public ApprovalGate {
   void AddThinkingDelta(std::uint32_t, std::string_view) override {}
   void FlushDeltas() override {}
   void StateGrew(const AgentState&) override {}
+  void Requested(const Sent& sent) override {
+    outer_.Requested({SentRequest::Purpose::kSubAgent, task_.round_index, sent.model, sent.address, sent.body});
+  }
   // The last round with an event.
   std::uint32_t last_round() const { return last_round_; }
   // Why the answer is incomplete; empty if it is complete. REQUIRES: the sub-agent has ended.

@@ -52,14 +52,14 @@ class Grammar {
     AddReading(*ls);
     AddAll(*ls);
 
-    CLI::App* cat = Add("cat", "Print the plaintext JSON of a chat, an interaction or a file");
-    cat->add_option("WHAT", out_.argument, "FILE, or CHAT, or CHAT/INTERACTION")->required();
+    CLI::App* cat = Add("cat", "Print the plaintext JSON of a chat, interaction, request or file");
+    cat->add_option("WHAT", out_.argument, "FILE, CHAT, CHAT/INTERACTION or CHAT/INTERACTION/requests/N")->required();
     AddReading(*cat);
-
     CLI::App* show = Add("show", "Print a chat or an interaction for reading");
     show->add_option("WHAT", out_.argument, "FILE, or CHAT, or CHAT/INTERACTION")->required();
     AddReading(*show);
     AddAll(*show);
+    show->add_flag("--requests", out_.requests, "of an interaction: list its requests to models");
 
     CLI::App* replay = Add("replay", "Run recorded interactions again on their record, and compare every event");
     replay->add_option("WHAT", out_.argument, "FILE, or CHAT, or CHAT/INTERACTION")->required();

@@ -37,6 +37,7 @@ struct CommandLine {
   Flags flags;
   std::string argument;  // the object of `ls`, `cat` and `show`; may be empty for `ls`
   bool json = false;
+  bool requests = false;  // show: the requests
   bool all_branches = false;
   KeysRequest keys;
   TokenRequest token;

@@ -6,11 +6,14 @@
 
 #include "base/path.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
 #include "client/archive/chat_reader.h"
 #include "domain/codec.h"
 #include "domain/transcript/transcript.h"
+#include "engine/attachments.h"
+#include "engine/request_body.h"
 #include "engine/run_journal.h"
 #include "terminal/console.h"
 
@@ -153,12 +156,51 @@ Exited CatFile(const CommandLine& line, const Environment& environment) {
 
 }  // namespace
 
+namespace {
+
+// What a model was told: the body of a request, as it was sent.
+Exited CatRequest(const CommandLine& line, const Environment& environment, std::string_view interaction,
+                  std::uint64_t index) {
+  auto stored = TRY(OfUse(FindStored(std::string(interaction), line.flags, environment)));
+  if (!stored || !stored->what.interaction) return Misused("a request is named CHAT/INTERACTION/requests/N");
+  auto& [reader, what] = *stored;
+  const auto asked = reader.store().LoadInteraction(what.chat, *what.interaction);
+  if (!asked) return Complain(NotThere(asked.error(), what, reader.options().data_dir));
+  FilesInStore files(reader.files(), what.chat);
+  Print(TRY(RequestBodies(reader.store(), &files).Of(*asked, index)));
+  return kExitOk;
+}
+
+}  // namespace
+
 Exited RunCat(const CommandLine& line, const Environment& environment) {
+  constexpr std::string_view kRequests = "/requests/";
+  if (const std::size_t at = line.argument.rfind(kRequests); at != std::string::npos) {
+    const std::string_view text = line.argument;
+    const auto index = ParseNumber<std::uint64_t>(text.substr(at + kRequests.size()));
+    if (index) return CatRequest(line, environment, text.substr(0, at), *index);
+  }
   auto stored = TRY(OfUse(FindStored(line.argument, line.flags, environment)));
   return stored ? CatRecord(stored->reader, stored->what) : CatFile(line, environment);
 }
 
 namespace {
+
+int ShowRequests(ChatReader& reader, const RecordReference& what) {
+  const auto interaction = reader.store().LoadInteraction(what.chat, *what.interaction);
+  if (!interaction) return Complain(NotThere(interaction.error(), what, reader.options().data_dir));
+  if (!interaction->record || !interaction->record->requests) {
+    Warn("its requests are not on record, because an earlier version ran it");
+    return kExitFailure;
+  }
+  std::size_t index = 0;
+  for (const SentRequest& each : *interaction->record->requests) {
+    Print(std::to_string(index++) + "  " + std::string(ToString(each.purpose)) + "  " + FormatTimestamp(each.at) +
+          "  " + VisibleLine(each.model) + "  " + std::to_string(each.body.bytes) + " bytes  " + each.body.digest +
+          "\n");
+  }
+  return kExitOk;
+}
 
 int ShowInteraction(ChatReader& reader, const RecordReference& what, bool json) {
   const auto interaction = reader.store().LoadInteraction(what.chat, *what.interaction);
@@ -197,6 +239,8 @@ Exited RunShow(const CommandLine& line, const Environment& environment) {
   auto stored = TRY(OfUse(FindStored(line.argument, line.flags, environment)));
   if (!stored) return ShowFile(line, environment);
   auto& [reader, what] = *stored;
+  if (line.requests && !what.interaction) return Misused("--requests is for one interaction, CHAT/INTERACTION");
+  if (line.requests) return ShowRequests(reader, what);
   return what.interaction ? ShowInteraction(reader, what, line.json) : ShowChat(reader, what, line);
 }
 

@@ -12,10 +12,12 @@
 #include "cli/commands.h"
 #include "client/archive/chat_reader.h"
 #include "domain/codec.h"
+#include "engine/attachments.h"
 #include "engine/elastic_pool.h"
 #include "engine/recorded_replay.h"
 #include "engine/recording.h"
 #include "engine/replays.h"
+#include "engine/request_body.h"
 #include "terminal/console.h"
 
 namespace reprise {
@@ -81,6 +83,19 @@ int Replay(const Interaction& interaction, const CommandLine& line) {
   return report->divergence ? kExitFailure : kExitOk;
 }
 
+// Whether each request on record adds up to the body that was sent.
+bool CheckRequests(const Interaction& interaction, RequestBodies& bodies) {
+  const std::size_t count =
+      interaction.record && interaction.record->requests ? interaction.record->requests->size() : 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto body = bodies.Of(interaction, i);
+    if (body || body.error().code == ErrorCode::kNotFound) continue;  // a file was deleted since
+    Warn(NameOf(interaction) + ": request " + std::to_string(i) + ": " + body.error().message);
+    return false;
+  }
+  return true;
+}
+
 // All branches, because superseded interactions are recordings too.
 int ReplayChat(ChatReader& reader, const RecordReference& what, const CommandLine& line) {
   InteractionStore& store = reader.store();
@@ -91,12 +106,14 @@ int ReplayChat(ChatReader& reader, const RecordReference& what, const CommandLin
   }
   const auto chat = store.LoadChat(what.chat);
   if (!chat) return Complain(NotThere(chat.error(), what, folder));
+  FilesInStore files(reader.files(), what.chat);
+  RequestBodies bodies(store, &files);
   int status = chat->damaged.empty() ? kExitOk : kExitFailure;
   for (const Interaction& each : chat->interactions) {
     // One by one, because a long chat loads without their states.
     const auto interaction = store.LoadInteraction(what.chat, each.id);
     const int outcome = interaction ? Replay(*interaction, line) : Complain(interaction.error());
-    if (outcome != kExitOk) status = kExitFailure;
+    if (outcome != kExitOk || !CheckRequests(*interaction, bodies)) status = kExitFailure;
   }
   ComplainOfDamage(*chat);
   return status;

@@ -30,6 +30,12 @@ class Sha256 {
   }
   void Add(const char* data, std::size_t size) { ok_ = ok_ && EVP_DigestUpdate(context_.get(), data, size) == 1; }
 
+  std::string TextSoFar() const {
+    Sha256 copy;
+    copy.ok_ = ok_ && copy.ok_ && EVP_MD_CTX_copy_ex(copy.context_.get(), context_.get()) == 1;
+    return copy.Text();
+  }
+
   std::string Text() {
     std::array<unsigned char, 32> digest{};
     unsigned int size = 0;
@@ -50,6 +56,18 @@ std::string Sha256Digest(std::initializer_list<std::string_view> parts) {
   Sha256 digest;
   for (const std::string_view part : parts) digest.Add(part.data(), part.size());
   return digest.Text();
+}
+
+std::vector<std::string> Sha256OfPrefixes(std::string_view text, const std::vector<std::size_t>& sizes) {
+  Sha256 digest;
+  std::vector<std::string> digests;
+  std::size_t done = 0;
+  for (const std::size_t size : sizes) {
+    digest.Add(text.data() + done, size - done);
+    done = size;
+    digests.push_back(digest.TextSoFar());
+  }
+  return digests;
 }
 
 Result<std::string> Sha256OfFile(const std::string& path) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "crypto/secret_key.h"
 #include "reprise/result.h"
@@ -11,6 +13,10 @@ namespace reprise {
 
 // "sha256:" and the hex digest of the concatenated parts.
 std::string Sha256Digest(std::initializer_list<std::string_view> parts);
+
+// The same of the first so many bytes of `text`, in one pass, for each of `sizes`. REQUIRES: they are ascending, and
+// none is above text.size().
+std::vector<std::string> Sha256OfPrefixes(std::string_view text, const std::vector<std::size_t>& sizes);
 
 // The same for a regular file of any size. kNotFound, kInvalidArgument (not a regular file), kIo; the message names the
 // file for the person at the terminal.

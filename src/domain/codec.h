@@ -73,6 +73,13 @@ Result<AgentEvent> AgentEventFromJson(const Json& json);
 std::string_view EventName(const EventPayload& payload);
 std::string_view EventType(const EventPayload& payload);
 
+// {"place":["int_001",0],"heads":[[bytes,digest],...],"tail":[bytes,digest]}
+Json ToJson(const RequestMarks& marks);
+Result<RequestMarks> RequestMarksFromJson(const Json& json);
+std::string_view ToString(SentRequest::Purpose purpose);
+Json ToJson(const SentRequest& request);
+Result<SentRequest> SentRequestFromJson(const Json& json);
+
 Json ToJson(const ClientRequest& request);
 Result<ClientRequest> ClientRequestFromJson(const Json& json);
 Json ToJson(const Attachment& attachment);

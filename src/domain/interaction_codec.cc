@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "base/try.h"
 #include "domain/codec.h"
 #include "domain/json_reader.h"
 
@@ -53,6 +54,11 @@ void Write(auto& out, const RunRecord& record) {
   if (record.files_from) out["files_from"] = record.files_from->str();
   if (record.request) out["request"] = ToJson(*record.request);
   if (!record.traceparent.empty()) out["traceparent"] = record.traceparent;
+  if (record.requests) {
+    Json requests = Json::array();
+    for (const SentRequest& each : *record.requests) requests.push_back(ToJson(each));
+    out["requests"] = std::move(requests);
+  }
 }
 
 Result<RunRecord> RecordFromJson(const Json& json) {
@@ -72,6 +78,12 @@ Result<RunRecord> RecordFromJson(const Json& json) {
   if (reader.Find("files_from")) record.files_from = OptionalId(reader, "files_from");
   if (reader.Find("traceparent")) record.traceparent = reader.String("traceparent");
   if (const Json* request = reader.Find("request")) record.request = reader.Take(ClientRequestFromJson(*request), {});
+  if (reader.Find("requests") != nullptr) {
+    record.requests.emplace();
+    if (const Json* requests = reader.Array("requests")) {
+      for (const Json& each : *requests) record.requests->push_back(TRY(SentRequestFromJson(each)));
+    }
+  }
   if (reader.error()) return Fail(*reader.error());
   return record;
 }

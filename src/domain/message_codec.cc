@@ -119,6 +119,7 @@ void Write(auto& out, const AgentState& state, std::size_t first) {
   if (!state.jobs.empty()) out["jobs"] = ToJson(state.jobs);
   if (state.cleared > 0) out["cleared"] = state.cleared;
   if (!state.memory.empty()) out["memory"] = ToJson(state.memory);
+  if (state.request) out["request"] = ToJson(*state.request);
 }
 
 Result<ToolCall> ToolCallFromJson(const Json& json) {
@@ -345,6 +346,9 @@ Result<AgentState> AgentStateFromJson(const Json& json) {
   if (const Json* jobs = reader.Find("jobs")) state.jobs = reader.Take(JobsFromJson(*jobs), {});
   if (reader.Find("cleared") != nullptr) state.cleared = static_cast<std::uint64_t>(reader.Integer("cleared"));
   if (const Json* memory = reader.Find("memory")) state.memory = reader.Take(MemoryFromJson(*memory), {});
+  if (const Json* request = reader.Find("request")) {
+    if (auto marks = RequestMarksFromJson(*request)) state.request = *std::move(marks);
+  }
   if (reader.error()) return Fail(*reader.error());
   return state;
 }

@@ -6,6 +6,8 @@
 
 #include "base/json.h"
 #include "base/try.h"
+#include "engine/attachments.h"
+#include "engine/request_body.h"
 #include "engine/run_journal.h"
 
 namespace reprise {
@@ -136,6 +138,19 @@ Result<Interaction> Interactions::FindReplayable(const ChatId& chat, Interaction
     if (TRY(services_.parts.runs.HeldElsewhere(chat)) != id) return finished;
   }
   return Fail(Reason::kNotReplayable, "the interaction has not come to its end yet");
+}
+
+Result<Interaction> Interactions::FindRecorded(const ChatId& chat, InteractionId id) const {
+  auto found = TRY(Find(chat, id));
+  if (IsFinished(found.status)) return found;
+  return Fail(Reason::kNotFinished, "the interaction has not come to its end yet");
+}
+
+Result<std::string> Interactions::RequestBody(const ChatId& chat, InteractionId id, std::uint64_t index) const {
+  const Interaction asked = TRY(FindRecorded(chat, id));
+  std::optional<FilesInStore> files;
+  if (services_.parts.files) files.emplace(*services_.parts.files, chat);
+  return RequestBodies(services_.parts.store, files ? &*files : nullptr).Of(asked, index);
 }
 
 Result<void> Interactions::CheckChat(const ChatId& chat) const {

@@ -41,6 +41,9 @@ class Interactions {
   Result<Interaction> FindFinished(const ChatId& chat, InteractionId id) const;
   // The same for a replay: kConflict (reason "not_replayable") while it runs.
   Result<Interaction> FindReplayable(const ChatId& chat, InteractionId id) const;
+  // As Engine::RequestsOf and RequestBody.
+  Result<Interaction> FindRecorded(const ChatId& chat, InteractionId id) const;
+  Result<std::string> RequestBody(const ChatId& chat, InteractionId id, std::uint64_t index) const;
   // kNotFound unless the chat exists.
   Result<void> CheckChat(const ChatId& chat) const;
 

@@ -96,6 +96,7 @@ void RestoreState(InterruptedRun& run, AgentState& state) {
   if (run.cleared) state.cleared = *run.cleared;
   if (run.memory) state.memory = *run.memory;
   if (run.jobs) state.jobs = *run.jobs;
+  if (run.marks) state.request = run.marks;
 }
 
 std::optional<OpenQuestions> FindOpenQuestions(const InterruptedRun& run, const AgentState& state,

@@ -212,6 +212,7 @@ Interaction Run::TakeFinished() {
   Interaction finished = interaction_;
   finished.final_agent_state = std::move(state);
   finished.record = journal_.record();
+  if (finished.final_agent_state) finished.final_agent_state->request = journal_.marks();
   return finished;
 }
 
@@ -426,6 +427,11 @@ void Run::StateGrew(const AgentState& state) {
   const MutexLock state_lock(mutex_);
   if (agenda_ != state.agenda) agenda_ = state.agenda;
   if (grants_ != state.grants) grants_ = state.grants;
+}
+
+void Run::Requested(const Sent& sent) {
+  const MutexLock lock(show_mutex_);
+  if (!left_) journal_.AddRequest(id_, sent, files_ ? &*files_ : nullptr);
 }
 
 void Run::Spent(std::uint32_t round_index, const TokenUsage& usage) {

@@ -1,11 +1,13 @@
 #include "engine/run_journal.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
 #include "base/try.h"
 #include "domain/codec.h"
 #include "engine/recording.h"
+#include "engine/request_body.h"
 
 namespace reprise {
 namespace {
@@ -24,6 +26,7 @@ constexpr char kAnswer = 'R';         // JSON: what ReadAnswer reads
 constexpr char kMemory = 'W';         // JSON: the state's working memory
 constexpr char kJobs = 'J';           // JSON: the state's background jobs
 constexpr char kUsage = 'U';          // JSON: the usage of a response whose usage event follows
+constexpr char kRequest = 'Q';        // JSON: [a request that was sent, its marks]
 constexpr int kMaxRecordDepth = kMaxJsonDepth + 16;
 
 // Small, because a thousand runs may be open.
@@ -81,6 +84,7 @@ void ReadBegin(const Json& begin, InterruptedRun& run) {
     run.record.resumed_from = ResumedFrom{.interaction = IdOrNull(from->at("interaction_id")).value(),
                                           .call_ids = from->at("call_ids").get<std::vector<std::string>>()};
   }
+  if (begin.contains("requests")) run.record.requests.emplace();
   if (const auto from = begin.find("files_from"); from != begin.end()) run.record.files_from = IdOrNull(*from);
   if (const auto request = begin.find("request"); request != begin.end()) {
     run.record.request = ClientRequestFromJson(*request).value();
@@ -180,6 +184,15 @@ void ReadItem(char type, std::string_view content, InterruptedRun& run, UsageByR
     case kJobs:
       run.jobs = JobsFromJson(ParseJson(content).value()).value();
       return;
+    case kRequest: {
+      const Json request = ParseJson(content).value();
+      if (!run.record.requests) run.record.requests.emplace();
+      run.record.requests->push_back(SentRequestFromJson(request.at(0)).value());
+      if (run.record.requests->back().purpose == SentRequest::Purpose::kTurn) {
+        run.marks = RequestMarksFromJson(request.at(1)).value();
+      }
+      return;
+    }
     case kUsage:
       return ReadSpent(ParseJson(content).value(), spent);
     default:
@@ -231,6 +244,8 @@ Json ItemAsJson(char type, std::string_view content) {
       return {{"answer", ParseJson(content).value()}};
     case kMemory:
       return {{"memory", ParseJson(content).value()}};
+    case kRequest:
+      return {{"request", ParseJson(content).value().at(0)}};
     case kUsage:
       return {{"usage", ParseJson(content).value()}};
     default:
@@ -244,6 +259,7 @@ void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_discon
                           const Attached& attached, const std::string& traceparent,
                           std::optional<ApprovalMode> approval_mode) {
   record_.traceparent = traceparent;
+  record_.requests.emplace();
   if (!is_kept_) return;
   Json begin = {{"parent_id", TextOrNull(interaction.parent_id)},
                 {"edited_from", TextOrNull(interaction.edited_from)},
@@ -258,6 +274,7 @@ void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_discon
   if (record_.request) begin["request"] = ToJson(*record_.request);
   if (approval_mode) begin["approval_mode"] = ToString(*approval_mode);
   if (!interaction.workspace.empty()) begin["workspace"] = interaction.workspace;
+  begin["requests"] = true;  // are on record
   if (!queue_id.empty()) begin["queue_id"] = queue_id;
   if (!traceparent.empty()) begin["traceparent"] = traceparent;
   if (!interaction.attachments.empty()) {
@@ -290,6 +307,7 @@ void RunJournal::AddState(const AgentState& state) {
     agenda_ = state.agenda;
     if (is_kept_) AddItem(kAgenda, DumpJson(ToJson(agenda_)));
   }
+  messages_ = state.messages;
   if (!is_kept_) return;
   for (; messages_kept_ < state.messages.size(); ++messages_kept_) {
     const std::size_t begin = BeginItem(kMessage);
@@ -318,6 +336,31 @@ void RunJournal::AddState(const AgentState& state) {
     AddItem(kGrants, DumpJson(ToJson(AgentState{.messages = {}, .grants = state.grants}).at("grants")));
     grants_ = state.grants;
   }
+}
+
+void RunJournal::AddRequest(InteractionId id, const AgentObserver::Sent& sent, FilesOfChat* files) {
+  if (!record_.requests) record_.requests.emplace();
+  const auto same = [&](const Marked& each) { return each.purpose == sent.purpose; };
+  const auto before = std::find_if(marks_.rbegin(), marks_.rend(), same);
+  auto [body, marks] = ShortenBody(sent.body, before == marks_.rend() ? nullptr : &before->marks, messages_, files);
+  marks.place = {id, record_.requests->size()};
+  const SentRequest& request = record_.requests->emplace_back(SentRequest{.round = sent.round_index,
+                                                                          .purpose = sent.purpose,
+                                                                          .at = Now(),
+                                                                          .model = sent.model,
+                                                                          .address = sent.address,
+                                                                          .body = std::move(body)});
+  if (is_kept_) AddItem(kRequest, DumpJson(Json{ToJson(request), ToJson(marks)}));
+  if (before == marks_.rend()) {
+    marks_.push_back({sent.purpose, std::move(marks)});
+  } else {
+    before->marks = std::move(marks);
+  }
+}
+
+std::optional<RequestMarks> RunJournal::marks() const {
+  const auto found = std::ranges::find(marks_, SentRequest::Purpose::kTurn, &Marked::purpose);
+  return found == marks_.end() ? std::nullopt : std::optional(found->marks);
 }
 
 void RunJournal::AddUsage(std::uint32_t round_index, const TokenUsage& usage) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/agent.h"
 #include "engine/attachments.h"
 #include "reprise/approval.h"
 #include "reprise/engine.h"
@@ -39,7 +40,10 @@ class RunJournal {
         cleared_(state.cleared),
         memory_(state.memory),
         jobs_(state.jobs),
-        record_(std::move(record)) {}
+        messages_(state.messages),
+        record_(std::move(record)) {
+    if (state.request) marks_.push_back({SentRequest::Purpose::kTurn, *state.request});
+  }
 
   // Takes the gathered items as the journal's first record.
   std::string TakeFirst() { return std::exchange(pending_, {}); }
@@ -63,6 +67,10 @@ class RunJournal {
   void AddTextDelta(std::uint32_t round_index, std::string_view text);
   void AddThinkingDelta(std::uint32_t round_index, std::string_view text);
   void AddState(const AgentState& state);
+  // A request, in the interaction `id`. Puts it on record.
+  void AddRequest(InteractionId id, const AgentObserver::Sent& sent, FilesOfChat* files);
+  // Of the last request for a turn.
+  std::optional<RequestMarks> marks() const;
   // The usage of a response whose usage event follows later, if the process lives.
   void AddUsage(std::uint32_t round_index, const TokenUsage& usage);
 
@@ -90,6 +98,12 @@ class RunJournal {
   std::uint64_t cleared_;                 // likewise
   std::vector<Entity> memory_;            // likewise
   std::vector<StartedJob> jobs_;          // likewise
+  Messages messages_;                     // of the last state
+  struct Marked {
+    SentRequest::Purpose purpose;
+    RequestMarks marks;
+  };
+  std::vector<Marked> marks_;  // of earlier requests, newest last
   RunRecord record_;
   std::string pending_;  // items
 };
@@ -115,13 +129,14 @@ struct InterruptedRun {
   std::optional<std::vector<Entity>> memory{};    // likewise
   std::optional<std::vector<StartedJob>> jobs{};  // likewise
   std::map<std::string, GivenAnswer> answers{};   // by the question's id; some were shown too
+  std::optional<RequestMarks> marks{};            // of the last request for a turn
   // Text of the model in the last round, from deltas that no event repeats.
   std::string thinking{}, text{};
 };
 // A record for people and programs that look into a journal, with a line of JSON per item ({"begin":...},
 // {"event":name, "data":...}, {"text_delta":...}, {"thinking_delta":...}, {"message":...}, {"grants":...},
 // {"agenda":...}, {"compaction":...}, {"cleared":N}, {"answer":...}, {"memory":...}, {"jobs":...},
-// {"usage":...}). kCorruption if RunJournal did not
+// {"usage":...}, {"request":...}). kCorruption if RunJournal did not
 // write it.
 Result<std::string> JournalRecordAsJson(std::string_view record);
 

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "domain/codec.h"
 #include "doors/api/bodies.h"
@@ -169,6 +170,46 @@ Result<Outcome> Diff(Engine& engine, const Request& request) {
   return reply;
 }
 
+// What the models were asked, and what was new in each request.
+Result<Outcome> Requests(Engine& engine, const Request& request) {
+  const auto target = TRY(RunInPath(request));
+  const auto sent = TRY(engine.RequestsOf(target.chat_id, target.interaction_id));
+  Json list = Json::array();
+  for (const SentRequest& each : sent.value_or(std::vector<SentRequest>())) {
+    list.push_back({{"round_index", each.round},
+                    {"purpose", reprise::ToString(each.purpose)},
+                    {"at", FormatTimestamp(each.at)},
+                    {"model", each.model},
+                    {"address", each.address},
+                    {"digest", each.body.digest},
+                    {"bytes", each.body.bytes}});
+  }
+  return JsonReply(
+      {{"interaction_id", target.interaction_id.str()}, {"on_record", sent.has_value()}, {"requests", list}});
+}
+
+Result<Outcome> RequestBody(Engine& engine, const Request& request) {
+  const auto target = TRY(RunInPath(request));
+  const std::string format = request.Query("format").value_or("body");
+  if (format != "body" && format != "diff") {
+    return Fail(Reason::kInvalidParameter, "\"format\" must be \"body\" or \"diff\"");
+  }
+  const auto index = ParseNumber<std::uint64_t>(request.captures.at(2));
+  if (!index) return Fail(ErrorCode::kNotFound, "a request is named by its number, from 0");
+  Reply reply{.body = TRY(engine.RequestBody(target.chat_id, target.interaction_id, *index))};
+  if (format == "body") return reply;
+  const auto sent = TRY(engine.RequestsOf(target.chat_id, target.interaction_id));
+  Json before;
+  if (const auto& place = sent->at(*index).body.before) {
+    const std::string body = TRY(engine.RequestBody(target.chat_id, place->interaction, place->index));
+    before = TRY(ParseJson(body));
+  }
+  const Json now = TRY(ParseJson(reply.body));
+  reply.body = DumpJson(Json::diff(before, now));
+  reply.content_type = "application/json-patch+json";
+  return reply;
+}
+
 Reply ReportReply(const ReplayReport& report, std::string_view mode, std::optional<InteractionId> again = {}) {
   Json json = ToJson(report);
   json["mode"] = mode;
@@ -276,6 +317,8 @@ void AddRunRoutes(Router& router, const HandlerContext& context) {
   router.Add("GET", "/chats/*/interactions/*", with(GetInteraction));
   router.Add("GET", "/chats/*/interactions/*/events", with(Events));
   router.Add("GET", "/chats/*/interactions/*/diff", with(Diff));
+  router.Add("GET", "/chats/*/interactions/*/requests", with(Requests));
+  router.Add("GET", "/chats/*/interactions/*/requests/*", with(RequestBody), Lane::kLong);
 }
 
 }  // namespace reprise

@@ -1,0 +1,397 @@
+#include "engine/request_body.h"
+
+#include <algorithm>
+#include <array>
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "crypto/digest.h"
+
+namespace reprise {
+namespace {
+
+// Providers take far less. A damaged record cannot make us allocate more.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+
+// Marks at the ends of that many last elements: the last one or two may change when others follow, such as by a cache
+// mark that moves on.
+constexpr std::size_t kHeads = 3;
+
+struct Conversation {
+  std::size_t open = 0;             // offset just after the '['
+  std::vector<std::size_t> ends{};  // offsets just after its last elements, at most kHeads
+  std::size_t close = 0;            // offset of the ']'
+};
+
+// The offset just after the string that begins at `at`.
+std::size_t EndOfString(std::string_view json, std::size_t at) {
+  for (++at; at < json.size() && json[at] != '"'; ++at) {
+    if (json[at] == '\\') ++at;
+  }
+  return std::min(at + 1, json.size());
+}
+
+// Finds the array "messages" or "input" of the outermost object. Text that is not JSON may give any offsets, or none.
+std::optional<Conversation> FindConversation(std::string_view body) {
+  Conversation found;
+  std::string_view name;  // of the outermost object's present member, with its quotes
+  bool inside = false;    // the array
+  std::size_t depth = 0;
+  std::size_t end = 0;  // offset just after the last character that is no space
+  for (std::size_t i = 0; i < body.size(); end = i) {
+    while (i < body.size() && IsSpace(body[i])) ++i;
+    if (i == body.size() || (depth == 0 && body[i] != '{')) break;
+    const char c = body[i];
+    if (c == '"') {
+      const std::size_t begin = i;
+      i = EndOfString(body, i);
+      if (depth == 1 && name.empty()) name = body.substr(begin, i - begin);
+      continue;
+    }
+    if (inside && ((c == ',' && depth == 2) || (c == ']' && depth == 2 && end > found.open))) {
+      if (found.ends.size() == kHeads) found.ends.erase(found.ends.begin());
+      found.ends.push_back(end);
+    }
+    if (c == '{' || c == '[') {
+      if (depth == 1 && c == '[' && (name == R"("messages")" || name == R"("input")")) {
+        inside = true;
+        found.open = i + 1;
+      }
+      ++depth;
+    } else if (c == '}' || c == ']') {
+      --depth;
+      if (inside && depth == 1) {
+        found.close = i;
+        return found;
+      }
+      if (depth == 0) break;
+    } else if (c == ',' && depth == 1) {
+      name = {};
+    }
+    ++i;
+  }
+  return std::nullopt;
+}
+
+// The digests that marks need, each computed once.
+class Digests {
+ public:
+  // Of `body` as a whole, and of its first so many bytes. `sizes` may be beyond it.
+  Digests(std::string_view body, std::vector<std::size_t> sizes) : sizes_(std::move(sizes)) {
+    sizes_.push_back(body.size());
+    std::ranges::sort(sizes_);
+    const auto same = std::ranges::unique(sizes_);
+    sizes_.erase(same.begin(), same.end());
+    sizes_.erase(std::ranges::upper_bound(sizes_, body.size()), sizes_.end());
+    digests_ = Sha256OfPrefixes(body, sizes_);
+  }
+
+  const std::string& whole() const { return digests_.back(); }
+  // Empty if that is longer than the body.
+  std::string OfHead(std::size_t bytes) const {
+    const auto at = std::ranges::lower_bound(sizes_, bytes);
+    if (at == sizes_.end() || *at != bytes) return "";
+    return Shortened(digests_[static_cast<std::size_t>(at - sizes_.begin())]);
+  }
+  static std::string Shortened(const std::string& digest) {
+    constexpr std::size_t kDigits = 20;
+    return digest.substr(std::string_view("sha256:").size(), kDigits);
+  }
+
+ private:
+  std::vector<std::size_t> sizes_;
+  std::vector<std::string> digests_;
+};
+
+std::string TailDigest(std::string_view tail) { return Digests::Shortened(Sha256Digest({tail})); }
+
+// The inside of the JSON string that clients write for `text`.
+std::string Escaped(std::string_view text) {
+  std::string quoted;
+  AppendJsonString(quoted, text);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+// The bytes of a piece, perhaps held by `buffer`; nullopt if there is no such piece.
+std::optional<std::string_view> BytesOf(const BodyPiece& piece, std::string_view before, const Messages& messages,
+                                        std::string& buffer) {
+  const auto escaped = [&](std::string_view text) -> std::string_view { return buffer = Escaped(text); };
+  switch (piece.kind) {
+    case BodyPiece::Kind::kText:
+      return piece.text;
+    case BodyPiece::Kind::kHead:
+      if (piece.first > before.size()) return std::nullopt;
+      return before.substr(0, piece.first);
+    case BodyPiece::Kind::kTail:
+      if (piece.first > before.size()) return std::nullopt;
+      return before.substr(before.size() - piece.first);
+    case BodyPiece::Kind::kContent:
+      if (piece.first >= messages.size() || !messages[piece.first].content) return std::nullopt;
+      return escaped(*messages[piece.first].content);
+    case BodyPiece::Kind::kFile:
+      return std::nullopt;
+    case BodyPiece::Kind::kArguments:
+    case BodyPiece::Kind::kQuoted:
+      break;
+  }
+  if (piece.first >= messages.size()) return std::nullopt;
+  const std::vector<ToolCall>& calls = messages[piece.first].tool_calls;
+  if (piece.second >= calls.size()) return std::nullopt;
+  const std::string& arguments = calls[piece.second].arguments;
+  return piece.kind == BodyPiece::Kind::kQuoted ? escaped(arguments) : arguments;
+}
+
+// Finds the texts of messages in a body. An index of their first bytes keeps this linear; a search for each text would
+// look through the body as often as there are messages.
+class MessageFinder {
+ public:
+  // Looks for the messages from `first` on. `messages` must outlive this.
+  MessageFinder(const Messages& messages, std::size_t first);
+
+  // Appends the pieces that make up `text`.
+  void Cut(std::string_view text, std::vector<BodyPiece>& pieces);
+
+ private:
+  static constexpr std::size_t kShortest = 24;  // of a text that is worth a piece
+  using Beginning = std::array<char, kShortest>;
+  struct Known {
+    Beginning beginning;
+    std::size_t order;
+    BodyPiece piece;
+    std::size_t least_bytes;
+  };
+
+  void Add(BodyPiece::Kind kind, std::size_t message, std::size_t call, std::string_view text);
+  // The known text at the beginning of `text`, which is then in buffer_ or in messages_.
+  const Known* FindAt(std::string_view text, std::size_t& size);
+  static std::size_t FilterBit(const char* text) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text, sizeof(word));
+    return (word * 0x9E3779B97F4A7C15) >> 48;
+  }
+
+  const Messages& messages_;
+  std::vector<Known> known_;                  // by beginning, then by order
+  std::bitset<std::size_t{1} << 16> filter_;  // of the first 8 bytes of each
+  std::size_t next_ = 0;                      // order of the text that probably comes next
+  std::size_t effort_ = 0;                    // bytes that may still be compared in vain
+  std::string buffer_;
+};
+
+MessageFinder::MessageFinder(const Messages& messages, std::size_t first) : messages_(messages) {
+  for (std::size_t i = first; i < messages.size(); ++i) {
+    const Message& message = messages[i];
+    if (message.content) Add(BodyPiece::Kind::kContent, i, 0, *message.content);
+    for (std::size_t call = 0; call < message.tool_calls.size(); ++call) {
+      const std::string& arguments = message.tool_calls[call].arguments;
+      Add(BodyPiece::Kind::kQuoted, i, call, arguments);
+      // Other bytes could end the text before them within a character, and JSON cannot store such a text.
+      if (IsUtf8(arguments)) Add(BodyPiece::Kind::kArguments, i, call, arguments);
+    }
+  }
+  std::stable_sort(known_.begin(), known_.end(),
+                   [](const Known& a, const Known& b) { return a.beginning < b.beginning; });
+}
+
+void MessageFinder::Add(BodyPiece::Kind kind, std::size_t message, std::size_t call, std::string_view text) {
+  if (text.size() < kShortest) return;
+  // A character at the cut does not matter, because no escape is shorter than what it stands for.
+  constexpr std::size_t kLongestCharacter = 4;
+  std::string beginning(text.substr(0, kShortest + kLongestCharacter));
+  if (kind != BodyPiece::Kind::kArguments) beginning = Escaped(beginning);
+  Known& known = known_.emplace_back(Known{.beginning = {},
+                                           .order = known_.size(),
+                                           .piece = {.kind = kind, .first = message, .second = call},
+                                           .least_bytes = text.size()});
+  std::copy_n(beginning.begin(), kShortest, known.beginning.begin());
+  filter_.set(FilterBit(beginning.data()));
+}
+
+const MessageFinder::Known* MessageFinder::FindAt(std::string_view text, std::size_t& size) {
+  if (!filter_.test(FilterBit(text.data()))) return nullptr;
+  Beginning beginning;
+  std::copy_n(text.begin(), kShortest, beginning.begin());
+  const auto first = std::ranges::lower_bound(known_, beginning, {}, &Known::beginning);
+  const auto end = std::ranges::upper_bound(first, known_.end(), beginning, {}, &Known::beginning);
+  const auto count = static_cast<std::size_t>(end - first);
+  const auto skipped = static_cast<std::size_t>(std::ranges::lower_bound(first, end, next_, {}, &Known::order) - first);
+  constexpr std::size_t kMostTries = 16;
+  for (std::size_t i = 0; i < std::min(count, kMostTries); ++i) {
+    const Known& known = first[static_cast<std::ptrdiff_t>((skipped + i) % count)];
+    if (known.least_bytes > text.size()) continue;
+    const std::string_view bytes = BytesOf(known.piece, {}, messages_, buffer_).value_or(std::string_view());
+    if (text.starts_with(bytes)) {
+      size = bytes.size();
+      next_ = known.order + 1;
+      return &known;
+    }
+    effort_ -= std::min(effort_, bytes.size());
+  }
+  return nullptr;
+}
+
+void MessageFinder::Cut(std::string_view text, std::vector<BodyPiece>& pieces) {
+  constexpr std::size_t kLeastEffort = std::size_t{1} << 20;
+  effort_ = 8 * text.size() + kLeastEffort;
+  std::size_t literal = 0;  // begins there
+  const auto add_literal = [&](std::size_t end) {
+    if (end > literal) pieces.push_back({.text = std::string(text.substr(literal, end - literal))});
+  };
+  for (std::size_t at = 0; !known_.empty() && effort_ > 0 && text.size() - at >= kShortest;) {
+    std::size_t size = 0;
+    const Known* const known = FindAt(text.substr(at), size);
+    if (known == nullptr) {
+      ++at;
+      continue;
+    }
+    add_literal(at);
+    pieces.push_back(known->piece);
+    at += size;
+    literal = at;
+  }
+  add_literal(text.size());
+}
+
+// nullopt: it is not there any more.
+std::optional<std::string> Base64Of(const FileId& id, FilesOfChat* files) {
+  const auto file = files != nullptr ? files->Get(id) : Fail(ErrorCode::kNotFound, "chats have no files here");
+  if (!file) return std::nullopt;
+  std::string text;
+  AppendBase64(text, file->content);
+  return text;
+}
+
+tl::unexpected<Error> NotTheBody() {
+  return Fail(Reason::kIntegrityAuth, "a stored request does not add up to its body");
+}
+
+}  // namespace
+
+ShortBody ShortenBody(std::string_view body, const RequestMarks* before, const Messages& messages, FilesOfChat* files) {
+  const auto conversation = FindConversation(body);
+  std::vector<std::size_t> sizes;
+  if (conversation) {
+    // After a change of all messages, such as by a compaction, what is before them may still be the same.
+    sizes = conversation->ends;
+    sizes.insert(sizes.begin(), conversation->open);
+  }
+  const std::size_t own = sizes.size();
+  for (const BodyMark& mark : before != nullptr ? before->heads : std::vector<BodyMark>()) sizes.push_back(mark.bytes);
+  const Digests digests(body, sizes);
+  ShortBody result{.body = {.digest = digests.whole(), .bytes = body.size()},
+                   .marks = {.place = {InteractionId::FromNumber(1)}}};
+  for (std::size_t i = 0; i < own; ++i) result.marks.heads.push_back({sizes[i], digests.OfHead(sizes[i])});
+  if (conversation) {
+    const std::string_view end = body.substr(conversation->close);
+    result.marks.tail = BodyMark{end.size(), TailDigest(end)};
+  }
+  std::vector<BodyPiece>& pieces = result.body.pieces;
+  std::string_view rest = body;
+  std::optional<BodyPiece> tail;
+  bool only_new = false;  // messages may be in the rest
+  if (before != nullptr) {
+    const auto fits = [&](const BodyMark& mark) {
+      return mark.bytes <= body.size() && digests.OfHead(mark.bytes) == mark.digest;
+    };
+    const auto head = std::find_if(before->heads.rbegin(), before->heads.rend(), fits);
+    if (head != before->heads.rend()) {
+      pieces.push_back({.kind = BodyPiece::Kind::kHead, .first = head->bytes});
+      rest.remove_prefix(head->bytes);
+      only_new = head + 1 != before->heads.rend();
+    }
+    if (before->tail && before->tail->bytes <= rest.size() &&
+        TailDigest(rest.substr(rest.size() - before->tail->bytes)) == before->tail->digest) {
+      tail = {.kind = BodyPiece::Kind::kTail, .first = before->tail->bytes};
+      rest.remove_suffix(before->tail->bytes);
+    }
+    if (tail || !pieces.empty()) result.body.before = before->place;
+  }
+  // What follows a repeated message is new, and so are its messages.
+  constexpr std::size_t kNewMessages = 64;
+  const std::size_t first = only_new ? messages.size() - std::min(messages.size(), kNewMessages) : 0;
+  MessageFinder finder(messages, first);
+  for (std::size_t i = first; files != nullptr && i < messages.size(); ++i) {
+    for (const MessagePart& part : messages[i].parts) {
+      if (part.size_bytes > rest.size()) continue;
+      const auto content = Base64Of(part.file_id, files);
+      const std::size_t at = content && !content->empty() ? rest.find(*content) : std::string_view::npos;
+      if (at == std::string_view::npos) continue;
+      finder.Cut(rest.substr(0, at), pieces);
+      pieces.push_back({.kind = BodyPiece::Kind::kFile, .text = part.file_id.str()});
+      rest.remove_prefix(at + content->size());
+    }
+  }
+  finder.Cut(rest, pieces);
+  if (tail) pieces.push_back(*std::move(tail));
+  return result;
+}
+
+Result<std::string> RestoreBody(const SentBody& sent, std::string_view before, const Messages& messages,
+                                FilesOfChat* files) {
+  if (sent.bytes > kMostBytes) return NotTheBody();
+  if (!sent.before) before = {};
+  std::string body, buffer;
+  for (const BodyPiece& piece : sent.pieces) {
+    std::optional<std::string_view> bytes = BytesOf(piece, before, messages, buffer);
+    if (piece.kind == BodyPiece::Kind::kFile) {
+      const auto id = FileId::Parse(piece.text);
+      const auto content = id ? Base64Of(*id, files) : std::nullopt;
+      if (!content) return Fail(ErrorCode::kNotFound, "the request held " + piece.text + ", which was deleted since");
+      bytes = buffer = *content;
+    }
+    if (!bytes || bytes->size() > sent.bytes - body.size()) return NotTheBody();
+    body += *bytes;
+  }
+  if (body.size() != sent.bytes || Sha256Digest({body}) != sent.digest) return NotTheBody();
+  return body;
+}
+
+Result<std::string> RequestBodies::Of(const Interaction& asked, std::uint64_t index) {
+  std::map<InteractionId, std::vector<SentRequest>> known;
+  std::vector<std::pair<RequestPlace, SentBody>> chain;  // the request, and those that it repeats
+  std::string body;
+  for (std::optional<RequestPlace> place = RequestPlace{asked.id, index}; place; place = chain.back().second.before) {
+    if (last_ && last_->first == *place) {
+      body = std::move(last_->second);
+      break;
+    }
+    const auto& [id, at] = *place;
+    if (!known.contains(id)) {
+      const auto record = id == asked.id ? asked.record : TRY(store_.LoadAdded(asked.chat_id, id)).interaction.record;
+      known[id] = record && record->requests ? *record->requests : std::vector<SentRequest>();
+    }
+    if (at >= known[id].size()) {
+      return chain.empty() ? Fail(ErrorCode::kNotFound, "no such request is on record") : NotTheBody();
+    }
+    // Each repeats an earlier one, so a damaged record cannot make this endless.
+    if (!chain.empty() && std::pair(id, at) >= std::pair(chain.back().first.interaction, chain.back().first.index)) {
+      return NotTheBody();
+    }
+    chain.emplace_back(*place, known[id][at].body);
+  }
+  last_.reset();
+  const Messages messages = asked.final_agent_state ? asked.final_agent_state->messages : Messages();
+  for (; !chain.empty(); chain.pop_back()) {
+    const auto& [place, sent] = chain.back();
+    auto restored = RestoreBody(sent, body, messages, files_);
+    // An interaction that another one resumed may have messages that are not in that one's state.
+    if (!restored && place.interaction != asked.id) {
+      const auto state = TRY(store_.LoadFinalState(asked.chat_id, place.interaction));
+      if (state) restored = RestoreBody(sent, body, state->messages, files_);
+    }
+    body = TRY(std::move(restored));
+  }
+  last_ = {RequestPlace{asked.id, index}, body};
+  return body;
+}
+
+}  // namespace reprise

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "reprise/file_store.h"
+#include "reprise/interaction.h"
+#include "reprise/interaction_store.h"
+#include "reprise/message.h"
+#include "reprise/result.h"
+
+// The bodies of requests to models, stored as what is new in them, so that a turn's request costs some hundred bytes.
+// A body repeats the beginning and the end of the request before it, and the texts of the state's messages. Any body
+// is restored byte for byte; one that is not a conversation in JSON only takes more space.
+namespace reprise {
+
+struct ShortBody {
+  SentBody body;
+  RequestMarks marks;  // what a later body may repeat; the caller sets its place
+};
+
+// Shortens a body, in time that grows linearly with it and with `messages`. `before` marks the request before it; null
+// if there is none. `messages` begins like those of the interaction's final state. REQUIRES: `body` is UTF-8, if the
+// result is to be stored as JSON.
+ShortBody ShortenBody(std::string_view body, const RequestMarks* before, const Messages& messages,
+                      FilesOfChat* files = nullptr);
+
+// The body again. `before` is the body of the request `sent.before`, and ignored if there is none. kCorruption (reason
+// "integrity_auth") if a piece does not fit or the result is not the body that was sent; kNotFound if it held a file
+// that was deleted since.
+Result<std::string> RestoreBody(const SentBody& sent, std::string_view before, const Messages& messages,
+                                FilesOfChat* files = nullptr);
+
+// The bodies of a chat's requests. Not thread-safe; store and files must outlive it.
+class RequestBodies {
+ public:
+  RequestBodies(CheckpointStore& store, FilesOfChat* files) : store_(store), files_(files) {}
+
+  // Of the request `index` of a whole interaction. Fast if the last one asked for was the one before it. kNotFound: no
+  // such request is on record; RestoreBody's failures, the store's.
+  Result<std::string> Of(const Interaction& asked, std::uint64_t index);
+
+ private:
+  CheckpointStore& store_;
+  FilesOfChat* const files_;  // null: chats have no files
+  std::optional<std::pair<RequestPlace, std::string>> last_{};
+};
+
+}  // namespace reprise

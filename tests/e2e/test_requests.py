@@ -1,0 +1,200 @@
+"""What models were told is on record: each request's body, byte for byte, whatever the chat goes through."""
+import hashlib
+import json
+
+import pytest
+from support import anthropic, documents, responses
+from support.provider import Gate, call, failure, text, tools
+from support.server import API_KEY, reprise
+
+
+def serve(make_server, provider, kind, **config):
+    base = provider.url.removesuffix("/v1") if kind == "anthropic" else provider.url
+    one = {"type": kind, "base_url": base, "api_key": API_KEY}
+    return make_server(config={"providers": {"one": one}, "model": "one/scripted", "models": {"one/scripted": {"abilities": {"images": True}}}, **config})
+
+
+def said(kind, words):
+    """An answer in the form of that provider."""
+    if kind == "anthropic":
+        return anthropic.message(anthropic.say(words))
+    return responses.message(responses.say(words)) if kind == "openai_responses" else text(words)
+
+
+def on_record(client, chat="c"):
+    """All requests of the chat's branches, with their bodies, in the order of their interactions."""
+    found = []
+    for turn in client.history(chat, "all")["interactions"]:
+        listed = client.get(f"/chats/{chat}/interactions/{turn['id']}/requests").expect(200, "requests").json
+        assert listed["on_record"] is True and listed["interaction_id"] == turn["id"]
+        for index, each in enumerate(listed["requests"]):
+            body = client.get(f"/chats/{chat}/interactions/{turn['id']}/requests/{index}").expect(200).body
+            assert len(body) == each["bytes"] and "sha256:" + hashlib.sha256(body).hexdigest() == each["digest"]
+            found.append((each, body))
+    return found
+
+
+def check(client, provider, chat="c"):
+    found = on_record(client, chat)
+    assert sorted(body for _, body in found) == sorted(each.raw for each in provider.requests), "the bodies on record are those that the provider received"
+    return found
+
+
+@pytest.fixture
+def server(make_server, provider):
+    return make_server(provider, arguments=["--max-retries", "2"])
+
+
+@pytest.fixture
+def chat(server, provider):
+    """A chat with calls, a retry, an edit and a summary."""
+    client = server.client
+    provider.plan(tools(call("write_file", {"path": "heron.txt", "content": "It said \"no\"\n\tand left \u2028 \U0001f986.\n" * 5}, "call_1")), text("Written."))
+    client.turn("c", "Write about a heron, please: it said \"no\".", approval_mode="approve_all")
+    provider.plan(failure(503, "busy"), text("It works now."))
+    client.turn("c", "And now?")
+    provider.plan(text("Of an otter then."))
+    client.edit("c", "int_002", "And of an otter?").finish()
+    provider.plan(text("THE SUMMARY"))
+    client.stream("POST", "/chats/c/compact", {}).finish()
+    provider.plan(text("goes on"))
+    client.turn("c", "What was it about?")
+    return client
+
+
+def test_each_body_is_on_record_as_it_was_sent(chat, provider):
+    found = check(chat, provider)
+    assert [each["purpose"] for each, _ in found] == ["turn"] * 5 + ["summary", "turn"]
+    assert [each["round_index"] for each, _ in found[:4]] == [0, 1, 0, 0]
+    assert all(each["model"] == "scripted" for each, _ in found) and API_KEY not in "".join(body.decode() for _, body in found)
+
+
+def test_what_is_new_in_a_request(chat, provider):
+    address = "/chats/c/interactions/int_003/requests/0"
+    patch = chat.get(address + "?format=diff").expect(200)
+    assert patch.headers["Content-Type"] == "application/json-patch+json"
+    assert [(each["op"], each["value"]["role"]) for each in patch.json if each["path"].startswith("/messages/")] == [("add", "assistant"), ("add", "user")]
+    first = chat.get("/chats/c/interactions/int_001/requests/0?format=diff").json
+    assert first == [{"op": "replace", "path": "", "value": provider.requests[0].body}]
+    chat.get(address + "?format=words").error(400, "invalid_parameter")
+
+
+def test_they_survive_a_restart_a_fork_an_export_and_an_import(chat, server, make_server, provider, tmp_path):
+    before = on_record(chat)
+    server.close()
+    server = make_server(provider, home=server.home)
+    client = server.client
+    assert on_record(client) == before == check(client, provider)
+    client.post("/chats/c/fork", {"interaction_id": "int_005", "chat_id": "copy"}).expect(201)
+    copied = on_record(client, "copy")
+    assert len(copied) == 5 and [each for each in before if each in copied] == copied
+    document = client.get("/chats/c/export").expect(200).json
+    client.post("/import?as=again", document).expect(201)
+    assert on_record(client, "again") == before
+    other = make_server(provider)
+    other.client.post("/import?as=again", document).expect(201)
+    assert on_record(other.client, "again") == before
+    provider.plan(text("And here."))
+    other.client.turn("again", "Go on elsewhere")
+    assert on_record(other.client, "again")[-1][1] == provider.requests[-1].raw
+
+
+def test_a_killed_servers_requests_are_on_record(server, make_server, provider):
+    gate = Gate()
+    provider.plan(tools(call("list_files", {}, "l")), text("half", gate), text("Done."))
+    stream = server.client.start("c", "List the files")
+    gate.wait_reached()
+    stream.until("text_delta")
+    server.kill()
+    gate.release()
+    client = make_server(provider, home=server.home).client
+    client.stream("POST", "/chats/c/interactions/int_001/resume", {}).finish()
+    found = check(client, provider)
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize("kind", ["openai", "openai_responses", "anthropic"])
+def test_every_interface_is_recorded(make_server, provider, kind):
+    client = serve(make_server, provider, kind).client
+    picture = client.request("POST", "/chats/c/files?name=heron.png", documents.png(), headers={"Content-Type": "image/png"}).expect(201).json
+    for turn in range(12):
+        provider.plan(said(kind, f"The answer number {turn} is long enough to be found again."))
+        client.turn("c", f"The question number {turn} is long enough, too.", attachments=[picture["id"]] if turn == 3 else [])
+    check(client, provider)
+    record = client.interaction("c", "int_004")["record"]
+    assert {"file": picture["id"]} in record["requests"][0]["body"], "the picture is not stored again"
+    assert len(json.dumps(client.interaction("c", "int_012")["record"])) < 1000
+    client.request("DELETE", f"/chats/c/files/{picture['id']}").expect(200)
+    assert picture["id"] in client.get("/chats/c/interactions/int_012/requests/0").error(404)["message"]
+    assert client.get("/chats/c/interactions/int_003/requests/0").expect(200).body == provider.requests[2].raw
+
+
+def test_sub_agents_and_their_rounds(server, provider):
+    provider.plan(tools(call("research", {"question": "Which bird?"}, "r")), tools(call("list_files", {}, "l")), text("A heron."), text("It is a heron."))
+    server.client.turn("c", "Find out", approval_mode="approve_all")
+    assert [each["purpose"] for each, _ in check(server.client, provider)] == ["turn", "sub_agent", "sub_agent", "turn"]
+
+
+def test_a_turn_costs_some_hundred_bytes(server, provider, figure):
+    """What a request adds to a chat whose prompt, tools and settings stay the same."""
+    for turn in range(100):
+        provider.plan(text(f"Answer {turn}."))
+        server.client.turn("c", f"Question {turn}?")
+    check(server.client, provider)
+    sizes = [len(json.dumps({"requests": each["record"]["requests"], "state": None}, separators=(",", ":"))) for each in server.client.history("c")["interactions"]]
+    average = sum(sizes[1:]) / (len(sizes) - 1)
+    figure(f"a request on record: {average:.0f} bytes a turn, the first {sizes[0]}")
+    assert average < 400 and sizes[-1] < 450, sizes
+
+
+def test_at_the_command_line(chat, server, provider):
+    home = server.home
+    status, out, _ = reprise(home, "show", "c/int_001", "--requests", "--data-dir", home.data)
+    assert status == 0 and [line.split()[:2] for line in out.splitlines()] == [["0", "turn"], ["1", "turn"]]
+    status, out, _ = reprise(home, "cat", "c/int_001/requests/1", "--data-dir", home.data)
+    assert status == 0 and out.encode() == provider.requests[1].raw
+    status, _, err = reprise(home, "cat", "c/int_001/requests/2", "--data-dir", home.data)
+    assert status == 1 and "no such request is on record" in err
+
+
+def test_what_is_not_there_is_said(chat, server):
+    for path in ("int_001/requests/9", "int_001/requests/x", "int_001/requests/-1", "int_001/requests/18446744073709551616", "int_099/requests", "int_099/requests/0"):
+        chat.get(f"/chats/c/interactions/{path}").error(404)
+    offline = chat.turn("d", "hello", model="offline")
+    assert offline and chat.get("/chats/d/interactions/int_001/requests").json == {"interaction_id": "int_001", "on_record": True, "requests": []}
+
+
+def test_a_record_that_does_not_add_up_is_named(make_server, provider):
+    server = make_server(provider, plain=True)
+    provider.plan(text("one"), text("two"))
+    server.client.turn("c", "first")
+    server.client.turn("c", "second")
+    server.close()
+    file = next(server.home.data.glob("c/interactions/int_001*"))
+    record = json.loads(file.read_text())
+    record["record"]["requests"][0]["body"].append("more")
+    file.write_text(json.dumps(record))
+    again = make_server(provider, home=server.home, plain=True)
+    again.check_records = again.check_files = False
+    again.client.get("/chats/c/interactions/int_001/requests/0").error(422)
+    again.client.get("/chats/c/interactions/int_002/requests/0").error(422)
+    status, _, err = reprise(server.home, "replay", "c", "--plain", "--data-dir", server.home.data)
+    assert status == 1 and "c/int_001: request 0: " in err
+
+
+def test_chats_of_an_earlier_version_say_that_nothing_is_on_record(make_server, provider):
+    server = make_server(provider, plain=True)
+    provider.plan(text("one"), text("two"))
+    server.client.turn("c", "first")
+    server.close()
+    file = next(server.home.data.glob("c/interactions/int_001*"))
+    record = json.loads(file.read_text())
+    del record["record"]["requests"], record["final_agent_state"]["request"]
+    file.write_text(json.dumps(record))
+    client = make_server(provider, home=server.home, plain=True).client
+    assert client.get("/chats/c/interactions/int_001/requests").json == {"interaction_id": "int_001", "on_record": False, "requests": []}
+    client.get("/chats/c/interactions/int_001/requests/0").error(404)
+    client.turn("c", "second")
+    assert client.get("/chats/c/interactions/int_002/requests/0").body == provider.requests[-1].raw
+    status, _, err = reprise(server.home, "show", "c/int_001", "--requests", "--plain", "--data-dir", server.home.data)
+    assert status == 1 and "not on record" in err
