@@ -228,6 +228,8 @@ struct RequestMarks {
   RequestPlace place;
   std::vector<BodyMark> heads{};   // ascending
   std::optional<BodyMark> tail{};  // its last `bytes`, and their digest
+  std::uint32_t depth = 0;         // number of requests that it repeats, one by one
+  bool has_files = false;          // it, or one of these, holds a file of the chat
   bool operator==(const RequestMarks&) const = default;
 };
 

@@ -98,8 +98,9 @@ class AgentObserver {
     SentRequest::Purpose purpose;
     std::uint32_t round_index;
     const std::string& model;  // the provider's own name
-    std::string address;       // of the provider's API; empty: none
+    std::string address;       // host of the provider's API; empty: none
     std::string_view body;
+    std::string call_id = {};  // of the sub-agent's call
   };
   virtual void Requested(const Sent& /*sent*/) {}
   // The cost of a response with calls. Called before the response is shown; the usage event follows when the calls have

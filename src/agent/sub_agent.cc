@@ -117,7 +117,8 @@ class NestedSteps final : public AgentObserver, public ApprovalGate {
   void FlushDeltas() override {}
   void StateGrew(const AgentState&) override {}
   void Requested(const Sent& sent) override {
-    outer_.Requested({SentRequest::Purpose::kSubAgent, task_.round_index, sent.model, sent.address, sent.body});
+    outer_.Requested(
+        {SentRequest::Purpose::kSubAgent, task_.round_index, sent.model, sent.address, sent.body, task_.call_id});
   }
   // The last round with an event.
   std::uint32_t last_round() const { return last_round_; }

@@ -159,11 +159,8 @@ Exited CatFile(const CommandLine& line, const Environment& environment) {
 namespace {
 
 // What a model was told: the body of a request, as it was sent.
-Exited CatRequest(const CommandLine& line, const Environment& environment, std::string_view interaction,
-                  std::uint64_t index) {
-  auto stored = TRY(OfUse(FindStored(std::string(interaction), line.flags, environment)));
-  if (!stored || !stored->what.interaction) return Misused("a request is named CHAT/INTERACTION/requests/N");
-  auto& [reader, what] = *stored;
+Exited CatRequest(StoredRecord& stored, std::uint64_t index) {
+  auto& [reader, what] = stored;
   const auto asked = reader.store().LoadInteraction(what.chat, *what.interaction);
   if (!asked) return Complain(NotThere(asked.error(), what, reader.options().data_dir));
   FilesInStore files(reader.files(), what.chat);
@@ -178,7 +175,8 @@ Exited RunCat(const CommandLine& line, const Environment& environment) {
   if (const std::size_t at = line.argument.rfind(kRequests); at != std::string::npos) {
     const std::string_view text = line.argument;
     const auto index = ParseNumber<std::uint64_t>(text.substr(at + kRequests.size()));
-    if (index) return CatRequest(line, environment, text.substr(0, at), *index);
+    auto of = TRY(OfUse(FindStored(line.argument.substr(0, at), line.flags, environment)));
+    if (index && of && of->what.interaction) return CatRequest(*of, *index);
   }
   auto stored = TRY(OfUse(FindStored(line.argument, line.flags, environment)));
   return stored ? CatRecord(stored->reader, stored->what) : CatFile(line, environment);
@@ -186,26 +184,25 @@ Exited RunCat(const CommandLine& line, const Environment& environment) {
 
 namespace {
 
-int ShowRequests(ChatReader& reader, const RecordReference& what) {
-  const auto interaction = reader.store().LoadInteraction(what.chat, *what.interaction);
-  if (!interaction) return Complain(NotThere(interaction.error(), what, reader.options().data_dir));
-  if (!interaction->record || !interaction->record->requests) {
+int ShowRequests(const Interaction& interaction) {
+  if (!interaction.record || !interaction.record->requests) {
     Warn("its requests are not on record, because an earlier version ran it");
     return kExitFailure;
   }
   std::size_t index = 0;
-  for (const SentRequest& each : *interaction->record->requests) {
+  for (const SentRequest& each : *interaction.record->requests) {
     Print(std::to_string(index++) + "  " + std::string(ToString(each.purpose)) + "  " + FormatTimestamp(each.at) +
-          "  " + VisibleLine(each.model) + "  " + std::to_string(each.body.bytes) + " bytes  " + each.body.digest +
-          "\n");
+          "  " + VisibleLine(each.model) + "  " + std::to_string(each.body.bytes) + " bytes  " +
+          VisibleLine(each.body.digest) + "\n");
   }
   return kExitOk;
 }
 
-int ShowInteraction(ChatReader& reader, const RecordReference& what, bool json) {
+int ShowInteraction(ChatReader& reader, const RecordReference& what, const CommandLine& line) {
   const auto interaction = reader.store().LoadInteraction(what.chat, *what.interaction);
   if (!interaction) return Complain(NotThere(interaction.error(), what, reader.options().data_dir));
-  Print(json ? DumpJson(ToJson(*interaction)) + "\n" : FormatInteraction(*interaction, /*superseded=*/false));
+  if (line.requests) return ShowRequests(*interaction);
+  Print(line.json ? DumpJson(ToJson(*interaction)) + "\n" : FormatInteraction(*interaction, /*superseded=*/false));
   return kExitOk;
 }
 
@@ -229,6 +226,7 @@ int ShowChat(ChatReader& reader, const RecordReference& what, const CommandLine&
 Exited ShowFile(const CommandLine& line, const Environment& environment) {
   const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
   const auto interaction = TRY(ReadLoneInteraction(line.argument, options));
+  if (line.requests) return ShowRequests(interaction);
   Print(line.json ? DumpJson(ToJson(interaction)) + "\n" : FormatInteraction(interaction, /*superseded=*/false));
   return kExitOk;
 }
@@ -240,8 +238,7 @@ Exited RunShow(const CommandLine& line, const Environment& environment) {
   if (!stored) return ShowFile(line, environment);
   auto& [reader, what] = *stored;
   if (line.requests && !what.interaction) return Misused("--requests is for one interaction, CHAT/INTERACTION");
-  if (line.requests) return ShowRequests(reader, what);
-  return what.interaction ? ShowInteraction(reader, what, line.json) : ShowChat(reader, what, line);
+  return what.interaction ? ShowInteraction(reader, what, line) : ShowChat(reader, what, line);
 }
 
 }  // namespace reprise

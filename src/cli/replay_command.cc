@@ -89,7 +89,7 @@ bool CheckRequests(const Interaction& interaction, RequestBodies& bodies) {
       interaction.record && interaction.record->requests ? interaction.record->requests->size() : 0;
   for (std::size_t i = 0; i < count; ++i) {
     const auto body = bodies.Of(interaction, i);
-    if (body || body.error().code == ErrorCode::kNotFound) continue;  // a file was deleted since
+    if (body || IsNotFound(body.error())) continue;  // a file was deleted since
     Warn(NameOf(interaction) + ": request " + std::to_string(i) + ": " + body.error().message);
     return false;
   }

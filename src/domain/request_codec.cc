@@ -79,6 +79,8 @@ Json ToJson(const RequestMarks& marks) {
     for (const BodyMark& mark : marks.heads) json["heads"].push_back(ToJson(mark));
   }
   if (marks.tail) json["tail"] = ToJson(*marks.tail);
+  if (marks.depth > 0) json["depth"] = marks.depth;
+  if (marks.has_files) json["has_files"] = true;
   return json;
 }
 
@@ -93,6 +95,8 @@ Result<RequestMarks> RequestMarksFromJson(const Json& json) {
     }
   }
   if (const Json* tail = reader.Find("tail")) marks.tail = TRY(MarkFromJson(*tail));
+  if (reader.Find("depth") != nullptr) marks.depth = static_cast<std::uint32_t>(reader.Integer("depth"));
+  marks.has_files = reader.Bool("has_files", false);
   if (reader.error()) return Fail(*reader.error());
   return marks;
 }

@@ -201,6 +201,7 @@ class ForeignChatReader {
       const std::string& detail = interaction.error().detail;
       return Unusable(document.where, interaction.error().message + (detail.empty() ? "" : " (" + detail + ")"));
     }
+    NameRequests(*interaction);
     if (kept > 0) {
       if (kept < before.size()) {  // such a state is stored whole
         for (std::size_t i = 0; i < kept; ++i) repeated_bytes_ += BytesOf(before[i]);
@@ -217,6 +218,23 @@ class ForeignChatReader {
     last_time_ = interaction->completed_at;
     Keep(*std::move(interaction), before);
     return {};
+  }
+
+  // Requests on record repeat those of interactions that may have other numbers here, or are missing.
+  void NameRequests(Interaction& interaction) const {
+    const auto name = [&](RequestPlace& place) {
+      const auto found = numbers_.find(place.interaction.str());
+      if (found == numbers_.end() || found->second > interaction.id) return false;
+      place.interaction = found->second;
+      return true;
+    };
+    if (auto& state = interaction.final_agent_state; state && state->request && !name(state->request->place)) {
+      state->request.reset();
+    }
+    if (!interaction.record || !interaction.record->requests) return;
+    for (SentRequest& each : *interaction.record->requests) {
+      if (each.body.before && !name(*each.body.before)) return interaction.record->requests.reset();
+    }
   }
 
   Result<std::optional<InteractionId>> ParentOf(const ForeignInteraction& document, InteractionId id) {

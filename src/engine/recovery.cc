@@ -150,6 +150,7 @@ Interrupted WhereToResume(const AgentState& state, const ToolSet& tools) {
 }
 
 void PrepareToResume(AgentState& state, const std::vector<std::string>& call_ids) {
+  state.request.reset();  // of an interaction that is no ancestor of this one
   auto& messages = state.messages;
   if (HasPartialAnswer(messages)) messages.pop_back();
   const auto calling = LastCalling(messages);

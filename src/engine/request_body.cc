@@ -20,11 +20,13 @@ namespace reprise {
 namespace {
 
 // Providers take far less. A damaged record cannot make us allocate more.
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
+// A record made elsewhere may have a longer row of repeated requests than ours.
+constexpr std::size_t kMostInRow = 1024;
 
-// Marks at the ends of that many last elements: the last one or two may change when others follow, such as by a cache
-// mark that moves on.
-constexpr std::size_t kHeads = 3;
+// Marks at the ends of that many last elements: the last three may change when others follow, such as by cache marks at
+// the last two messages of the user, which move on.
+constexpr std::size_t kHeads = 4;
 
 struct Conversation {
   std::size_t open = 0;             // offset just after the '['
@@ -261,12 +263,10 @@ void MessageFinder::Cut(std::string_view text, std::vector<BodyPiece>& pieces) {
   add_literal(text.size());
 }
 
-// nullopt: it is not there any more.
-std::optional<std::string> Base64Of(const FileId& id, FilesOfChat* files) {
-  const auto file = files != nullptr ? files->Get(id) : Fail(ErrorCode::kNotFound, "chats have no files here");
-  if (!file) return std::nullopt;
+Result<std::string> Base64Of(const FileId& id, FilesOfChat* files) {
+  const auto file = TRY(files != nullptr ? files->Get(id) : Fail(ErrorCode::kNotFound, "chats have no files here"));
   std::string text;
-  AppendBase64(text, file->content);
+  AppendBase64(text, file.content);
   return text;
 }
 
@@ -298,7 +298,9 @@ ShortBody ShortenBody(std::string_view body, const RequestMarks* before, const M
   std::string_view rest = body;
   std::optional<BodyPiece> tail;
   bool only_new = false;  // messages may be in the rest
-  if (before != nullptr) {
+  // A long row of repeated requests would have to be read for one.
+  constexpr std::uint32_t kMostRepeated = 128;
+  if (before != nullptr && before->depth < kMostRepeated) {
     const auto fits = [&](const BodyMark& mark) {
       return mark.bytes <= body.size() && digests.OfHead(mark.bytes) == mark.digest;
     };
@@ -313,7 +315,17 @@ ShortBody ShortenBody(std::string_view body, const RequestMarks* before, const M
       tail = {.kind = BodyPiece::Kind::kTail, .first = before->tail->bytes};
       rest.remove_suffix(before->tail->bytes);
     }
-    if (tail || !pieces.empty()) result.body.before = before->place;
+    // A body that repeats no message must not depend on a file that may be deleted.
+    if (!only_new && before->has_files) {
+      pieces.clear();
+      tail.reset();
+      rest = body;
+    }
+    if (tail || !pieces.empty()) {
+      result.body.before = before->place;
+      result.marks.depth = before->depth + 1;
+      result.marks.has_files = before->has_files;
+    }
   }
   // What follows a repeated message is new, and so are its messages.
   constexpr std::size_t kNewMessages = 64;
@@ -325,6 +337,7 @@ ShortBody ShortenBody(std::string_view body, const RequestMarks* before, const M
       const auto content = Base64Of(part.file_id, files);
       const std::size_t at = content && !content->empty() ? rest.find(*content) : std::string_view::npos;
       if (at == std::string_view::npos) continue;
+      result.marks.has_files = true;
       finder.Cut(rest.substr(0, at), pieces);
       pieces.push_back({.kind = BodyPiece::Kind::kFile, .text = part.file_id.str()});
       rest.remove_prefix(at + content->size());
@@ -344,9 +357,12 @@ Result<std::string> RestoreBody(const SentBody& sent, std::string_view before, c
     std::optional<std::string_view> bytes = BytesOf(piece, before, messages, buffer);
     if (piece.kind == BodyPiece::Kind::kFile) {
       const auto id = FileId::Parse(piece.text);
-      const auto content = id ? Base64Of(*id, files) : std::nullopt;
-      if (!content) return Fail(ErrorCode::kNotFound, "the request held " + piece.text + ", which was deleted since");
-      bytes = buffer = *content;
+      if (!id) return NotTheBody();
+      auto content = Base64Of(*id, files);
+      if (!content && IsNotFound(content.error())) {
+        return Fail(ErrorCode::kNotFound, "the request held " + piece.text + ", which was deleted since");
+      }
+      bytes = buffer = TRY(std::move(content));
     }
     if (!bytes || bytes->size() > sent.bytes - body.size()) return NotTheBody();
     body += *bytes;
@@ -360,25 +376,31 @@ Result<std::string> RequestBodies::Of(const Interaction& asked, std::uint64_t in
   std::vector<std::pair<RequestPlace, SentBody>> chain;  // the request, and those that it repeats
   std::string body;
   for (std::optional<RequestPlace> place = RequestPlace{asked.id, index}; place; place = chain.back().second.before) {
-    if (last_ && last_->first == *place) {
-      body = std::move(last_->second);
+    const auto same = std::ranges::find(last_, *place, &std::pair<RequestPlace, std::string>::first);
+    if (same != last_.end()) {
+      body = same->second;
       break;
     }
     const auto& [id, at] = *place;
     if (!known.contains(id)) {
-      const auto record = id == asked.id ? asked.record : TRY(store_.LoadAdded(asked.chat_id, id)).interaction.record;
-      known[id] = record && record->requests ? *record->requests : std::vector<SentRequest>();
+      std::optional<RunRecord> record = asked.record;
+      if (id != asked.id) {
+        auto added = store_.LoadAdded(asked.chat_id, id);
+        if (!added && IsNotFound(added.error())) return NotTheBody();
+        record = TRY(std::move(added)).interaction.record;
+      }
+      known[id] = record && record->requests ? *std::move(record->requests) : std::vector<SentRequest>();
     }
     if (at >= known[id].size()) {
       return chain.empty() ? Fail(ErrorCode::kNotFound, "no such request is on record") : NotTheBody();
     }
+    if (chain.size() == kMostInRow) return NotTheBody();
     // Each repeats an earlier one, so a damaged record cannot make this endless.
     if (!chain.empty() && std::pair(id, at) >= std::pair(chain.back().first.interaction, chain.back().first.index)) {
       return NotTheBody();
     }
     chain.emplace_back(*place, known[id][at].body);
   }
-  last_.reset();
   const Messages messages = asked.final_agent_state ? asked.final_agent_state->messages : Messages();
   for (; !chain.empty(); chain.pop_back()) {
     const auto& [place, sent] = chain.back();
@@ -390,7 +412,9 @@ Result<std::string> RequestBodies::Of(const Interaction& asked, std::uint64_t in
     }
     body = TRY(std::move(restored));
   }
-  last_ = {RequestPlace{asked.id, index}, body};
+  constexpr std::size_t kKept = 4;  // a turn's, a summary's and some of sub-agents
+  if (last_.size() == kKept) last_.erase(last_.begin());
+  last_.emplace_back(RequestPlace{asked.id, index}, body);
   return body;
 }
 

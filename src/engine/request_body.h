@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "reprise/file_store.h"
 #include "reprise/interaction.h"
@@ -39,14 +40,14 @@ class RequestBodies {
  public:
   RequestBodies(CheckpointStore& store, FilesOfChat* files) : store_(store), files_(files) {}
 
-  // Of the request `index` of a whole interaction. Fast if the last one asked for was the one before it. kNotFound: no
+  // Of the request `index` of a whole interaction. Fast if the one before it was asked for lately. kNotFound: no
   // such request is on record; RestoreBody's failures, the store's.
   Result<std::string> Of(const Interaction& asked, std::uint64_t index);
 
  private:
   CheckpointStore& store_;
-  FilesOfChat* const files_;  // null: chats have no files
-  std::optional<std::pair<RequestPlace, std::string>> last_{};
+  FilesOfChat* const files_;                                  // null: chats have no files
+  std::vector<std::pair<RequestPlace, std::string>> last_{};  // that were asked for
 };
 
 }  // namespace reprise

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "domain/codec.h"
 #include "engine/recording.h"
+#include "engine/request_body.h"
 
 namespace reprise {
 namespace {
@@ -430,8 +431,18 @@ void Run::StateGrew(const AgentState& state) {
 }
 
 void Run::Requested(const Sent& sent) {
+  std::optional<RequestMarks> before;
+  Messages messages;
+  {
+    const MutexLock lock(show_mutex_);
+    before = journal_.RequestBefore(sent);
+    messages = journal_.messages();
+  }
+  ShortBody body = ShortenBody(sent.body, before ? &*before : nullptr, messages, files_ ? &*files_ : nullptr);
   const MutexLock lock(show_mutex_);
-  if (!left_) journal_.AddRequest(id_, sent, files_ ? &*files_ : nullptr);
+  if (left_) return;
+  journal_.AddRequest(id_, sent, std::move(body));
+  Show(Journal::Reach::kProcess);  // the answer may be long in coming
 }
 
 void Run::Spent(std::uint32_t round_index, const TokenUsage& usage) {

@@ -7,7 +7,6 @@
 #include "base/try.h"
 #include "domain/codec.h"
 #include "engine/recording.h"
-#include "engine/request_body.h"
 
 namespace reprise {
 namespace {
@@ -338,24 +337,29 @@ void RunJournal::AddState(const AgentState& state) {
   }
 }
 
-void RunJournal::AddRequest(InteractionId id, const AgentObserver::Sent& sent, FilesOfChat* files) {
-  if (!record_.requests) record_.requests.emplace();
-  const auto same = [&](const Marked& each) { return each.purpose == sent.purpose; };
-  const auto before = std::find_if(marks_.rbegin(), marks_.rend(), same);
-  auto [body, marks] = ShortenBody(sent.body, before == marks_.rend() ? nullptr : &before->marks, messages_, files);
-  marks.place = {id, record_.requests->size()};
+std::optional<RequestMarks> RunJournal::RequestBefore(const AgentObserver::Sent& sent) const {
+  const Marked* found = nullptr;  // another sub-agent's has the same tools
+  for (const Marked& each : marks_) {
+    if (each.purpose != sent.purpose) continue;
+    found = &each;
+    if (each.call_id == sent.call_id) break;
+  }
+  return found == nullptr ? std::nullopt : std::optional(found->marks);
+}
+
+void RunJournal::AddRequest(InteractionId id, const AgentObserver::Sent& sent, ShortBody body) {
+  if (!record_.requests) return;
+  body.marks.place = {id, record_.requests->size()};
   const SentRequest& request = record_.requests->emplace_back(SentRequest{.round = sent.round_index,
                                                                           .purpose = sent.purpose,
                                                                           .at = Now(),
                                                                           .model = sent.model,
                                                                           .address = sent.address,
-                                                                          .body = std::move(body)});
-  if (is_kept_) AddItem(kRequest, DumpJson(Json{ToJson(request), ToJson(marks)}));
-  if (before == marks_.rend()) {
-    marks_.push_back({sent.purpose, std::move(marks)});
-  } else {
-    before->marks = std::move(marks);
-  }
+                                                                          .body = std::move(body.body)});
+  if (is_kept_) AddItem(kRequest, DumpJson(Json{ToJson(request), ToJson(body.marks)}));
+  std::erase_if(marks_,
+                [&](const Marked& each) { return each.purpose == sent.purpose && each.call_id == sent.call_id; });
+  marks_.push_back({sent.purpose, sent.call_id, std::move(body.marks)});
 }
 
 std::optional<RequestMarks> RunJournal::marks() const {

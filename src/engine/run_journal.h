@@ -12,6 +12,7 @@
 
 #include "agent/agent.h"
 #include "engine/attachments.h"
+#include "engine/request_body.h"
 #include "reprise/approval.h"
 #include "reprise/engine.h"
 #include "reprise/event.h"
@@ -42,7 +43,7 @@ class RunJournal {
         jobs_(state.jobs),
         messages_(state.messages),
         record_(std::move(record)) {
-    if (state.request) marks_.push_back({SentRequest::Purpose::kTurn, *state.request});
+    if (state.request) marks_.push_back({SentRequest::Purpose::kTurn, "", *state.request});
   }
 
   // Takes the gathered items as the journal's first record.
@@ -67,8 +68,12 @@ class RunJournal {
   void AddTextDelta(std::uint32_t round_index, std::string_view text);
   void AddThinkingDelta(std::uint32_t round_index, std::string_view text);
   void AddState(const AgentState& state);
-  // A request, in the interaction `id`. Puts it on record.
-  void AddRequest(InteractionId id, const AgentObserver::Sent& sent, FilesOfChat* files);
+  // The request that this one probably repeats.
+  std::optional<RequestMarks> RequestBefore(const AgentObserver::Sent& sent) const;
+  // Of the last state.
+  const Messages& messages() const { return messages_; }
+  // Puts a request of the interaction `id` on record, unless an earlier version began that.
+  void AddRequest(InteractionId id, const AgentObserver::Sent& sent, ShortBody body);
   // Of the last request for a turn.
   std::optional<RequestMarks> marks() const;
   // The usage of a response whose usage event follows later, if the process lives.
@@ -101,6 +106,7 @@ class RunJournal {
   Messages messages_;                     // of the last state
   struct Marked {
     SentRequest::Purpose purpose;
+    std::string call_id;  // AgentObserver::Sent::call_id
     RequestMarks marks;
   };
   std::vector<Marked> marks_;  // of earlier requests, newest last

@@ -69,6 +69,26 @@ def test_each_body_is_on_record_as_it_was_sent(chat, provider):
     assert all(each["model"] == "scripted" for each, _ in found) and API_KEY not in "".join(body.decode() for _, body in found)
 
 
+def test_sub_agents_beside_each_other(server, provider):
+    """Each continues its own conversation, whatever another one has asked meanwhile."""
+    def answer_of(request):
+        messages = request.messages
+        if messages[-1]["role"] == "user" and "first and second" in messages[-1]["content"]:
+            return tools(call("research", {"question": "The first long question of them all"}, "r1"), call("research", {"question": "The second question, which is another one"}, "r2"))
+        results = sum(m["role"] == "tool" for m in messages)
+        own = next(m["content"] for m in messages if m["role"] == "user")
+        if "first and second" in own:
+            return text("Both have answered.")
+        return text("I know it.") if results == 4 else tools(call("list_files", {"path": "."}, f"l{results}"))
+
+    provider.answer_with(answer_of)
+    server.client.turn("c", "Ask the first and second question", approval_mode="approve_all")
+    check(server.client, provider)
+    record = server.client.interaction("c", "int_001")["record"]["requests"]
+    later = [each for each in record if each.get("purpose") == "sub_agent"][4:]
+    assert later and all(len(json.dumps(each)) < 1500 for each in later), later
+
+
 def test_what_is_new_in_a_request(chat, provider):
     address = "/chats/c/interactions/int_003/requests/0"
     patch = chat.get(address + "?format=diff").expect(200)
@@ -101,16 +121,21 @@ def test_they_survive_a_restart_a_fork_an_export_and_an_import(chat, server, mak
 
 def test_a_killed_servers_requests_are_on_record(server, make_server, provider):
     gate = Gate()
-    provider.plan(tools(call("list_files", {}, "l")), text("half", gate), text("Done."))
+    provider.plan(tools(call("list_files", {}, "l")), text(gate, "half"), text("Done."))
     stream = server.client.start("c", "List the files")
-    gate.wait_reached()
-    stream.until("text_delta")
+    stream.until("tool_result")
+    gate.wait_reached()  # the model has the request, and has not begun to answer
     server.kill()
     gate.release()
     client = make_server(provider, home=server.home).client
     client.stream("POST", "/chats/c/interactions/int_001/resume", {}).finish()
-    found = check(client, provider)
-    assert len(found) == 3
+    assert len(check(client, provider)) == 3
+    # The interaction that was stopped is not in a fork, and none of its requests is needed there.
+    client.post("/chats/c/fork", {"interaction_id": "int_002", "chat_id": "copy"}).expect(201)
+    assert on_record(client, "copy")[-1][1] == provider.requests[-1].raw
+    provider.plan(text("In the copy."))
+    client.turn("copy", "And here?")
+    assert on_record(client, "copy")[-1][1] == provider.requests[-1].raw
 
 
 @pytest.mark.parametrize("kind", ["openai", "openai_responses", "anthropic"])
@@ -125,6 +150,9 @@ def test_every_interface_is_recorded(make_server, provider, kind):
     assert {"file": picture["id"]} in record["requests"][0]["body"], "the picture is not stored again"
     assert len(json.dumps(client.interaction("c", "int_012")["record"])) < 1000
     client.request("DELETE", f"/chats/c/files/{picture['id']}").expect(200)
+    provider.plan(said(kind, "It is gone."))
+    client.turn("c", "And without the picture?")
+    assert client.get("/chats/c/interactions/int_013/requests/0").expect(200).body == provider.requests[-1].raw
     assert picture["id"] in client.get("/chats/c/interactions/int_012/requests/0").error(404)["message"]
     assert client.get("/chats/c/interactions/int_003/requests/0").expect(200).body == provider.requests[2].raw
 
@@ -141,10 +169,11 @@ def test_a_turn_costs_some_hundred_bytes(server, provider, figure):
         provider.plan(text(f"Answer {turn}."))
         server.client.turn("c", f"Question {turn}?")
     check(server.client, provider)
-    sizes = [len(json.dumps({"requests": each["record"]["requests"], "state": None}, separators=(",", ":"))) for each in server.client.history("c")["interactions"]]
+    sizes = [len(json.dumps({"requests": each["record"]["requests"]}, separators=(",", ":"))) for each in server.client.history("c")["interactions"]]
+    marks = len(json.dumps(server.client.interaction("c", "int_100")["final_agent_state"]["request"], separators=(",", ":")))
     average = sum(sizes[1:]) / (len(sizes) - 1)
-    figure(f"a request on record: {average:.0f} bytes a turn, the first {sizes[0]}")
-    assert average < 400 and sizes[-1] < 450, sizes
+    figure(f"a request on record: {average:.0f} bytes a turn and {marks} for its marks, the first {sizes[0]}")
+    assert average < 400 and marks < 250, (sizes, marks)
 
 
 def test_at_the_command_line(chat, server, provider):

@@ -200,7 +200,9 @@ Result<Outcome> RequestBody(Engine& engine, const Request& request) {
   if (format == "body") return reply;
   const auto sent = TRY(engine.RequestsOf(target.chat_id, target.interaction_id));
   Json before;
-  if (const auto& place = sent->at(*index).body.before) {
+  const bool is_there = sent && *index < sent->size();  // nobody has deleted the chat meanwhile
+  if (!is_there) return Fail(ErrorCode::kNotFound, "no such request is on record");
+  if (const auto& place = (*sent)[*index].body.before) {
     const std::string body = TRY(engine.RequestBody(target.chat_id, place->interaction, place->index));
     before = TRY(ParseJson(body));
   }
