@@ -228,9 +228,8 @@ class ForeignChatReader {
       place.interaction = found->second;
       return true;
     };
-    if (auto& state = interaction.final_agent_state; state && state->request && !name(state->request->place)) {
-      state->request.reset();
-    }
+    // New turns must not depend on requests that somebody may have changed.
+    if (auto& state = interaction.final_agent_state) state->request.reset();
     if (!interaction.record || !interaction.record->requests) return;
     for (SentRequest& each : *interaction.record->requests) {
       if (each.body.before && !name(*each.body.before)) return interaction.record->requests.reset();

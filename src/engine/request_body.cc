@@ -36,10 +36,12 @@ struct Conversation {
 
 // The offset just after the string that begins at `at`.
 std::size_t EndOfString(std::string_view json, std::size_t at) {
-  for (++at; at < json.size() && json[at] != '"'; ++at) {
-    if (json[at] == '\\') ++at;
+  for (std::size_t quote = json.find('"', at + 1); quote != json.npos; quote = json.find('"', quote + 1)) {
+    std::size_t escape = quote;
+    while (json[escape - 1] == '\\') --escape;
+    if ((quote - escape) % 2 == 0) return quote + 1;
   }
-  return std::min(at + 1, json.size());
+  return json.size();
 }
 
 // Finds the array "messages" or "input" of the outermost object. Text that is not JSON may give any offsets, or none.
@@ -162,8 +164,9 @@ class MessageFinder {
   // Appends the pieces that make up `text`.
   void Cut(std::string_view text, std::vector<BodyPiece>& pieces);
 
- private:
   static constexpr std::size_t kShortest = 24;  // of a text that is worth a piece
+
+ private:
   using Beginning = std::array<char, kShortest>;
   struct Known {
     Beginning beginning;
@@ -327,9 +330,9 @@ ShortBody ShortenBody(std::string_view body, const RequestMarks* before, const M
       result.marks.has_files = before->has_files;
     }
   }
-  // What follows a repeated message is new, and so are its messages.
-  constexpr std::size_t kNewMessages = 64;
-  const std::size_t first = only_new ? messages.size() - std::min(messages.size(), kNewMessages) : 0;
+  // What follows a repeated message is new, and so are its messages. No more can be in so many bytes.
+  const std::size_t new_messages = std::min(messages.size(), 2 + rest.size() / MessageFinder::kShortest);
+  const std::size_t first = only_new ? messages.size() - new_messages : 0;
   MessageFinder finder(messages, first);
   for (std::size_t i = first; files != nullptr && i < messages.size(); ++i) {
     for (const MessagePart& part : messages[i].parts) {

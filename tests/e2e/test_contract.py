@@ -29,7 +29,7 @@ WORDS = ["", "a", "Trip", "naïve 🙂", "x" * 199, "x" * 200, "\u202e\u0000", "
 # Chats in which a run waits for a person, or would again. A request that waits for the end of such a run might never be answered.
 ASKING = ("asks", "asked", "writes", "queued", "granted", "works")
 # Cannot succeed here: no run is interrupted, no provider can speak or listen, and no editor stays connected.
-OUT_OF_REACH = {"resume", "answerEditorRequest", "offerEditorTools", "speak", "transcribe", "createSpeech", "createTranscription", "endMcpSession",
+OUT_OF_REACH = {"resume", "answerEditorRequest", "offerEditorTools", "speak", "transcribe", "createSpeech", "createTranscription", "readRequest", "endMcpSession",
                 "loginAtServer", "logoutAtServer"}
 # The codes that a body outside its schema must get.
 WORKS_ON = "8765"  # the port of a job
