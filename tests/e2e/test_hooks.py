@@ -430,7 +430,8 @@ def test_a_hook_tells_the_model_something_in_each_round(make_server, make_home, 
     client.turn("c", "go")
     systems = [r.messages[0] for r in provider.requests]
     assert [s["content"].rsplit("\n\n", 1)[-1] for s in systems] == ["Round 0: it rains.", "Round 1: it rains."]
-    assert "rains" not in json.dumps(client.interaction("c", "int_001"))
+    kept = client.interaction("c", "int_001")
+    assert "Round 1: it rains." in json.dumps(kept.pop("record")) and "rains" not in json.dumps(kept), "it is on record as it was sent, and nowhere else"
 
 
 @pytest.mark.parametrize("answer", [tools(call("echo", {"text": "x"}, "e"), say="I try"), tools(call("echo", {"text": "x"}, "e")), text("the answer")])
