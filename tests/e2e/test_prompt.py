@@ -70,7 +70,9 @@ def test_a_user_edits_the_modules_between_two_turns(make_server, make_home, prov
     assert turn(server, provider) == ("Speak like a pirate. {not a placeholder} {{ nor this }}\n\n"
                                       f"Tools: read_file, echo. Folder: {home.workspace}.\n\nDate {today}").replace(
                                           "read_file, echo", ", ".join(t["function"]["name"] for t in provider.requests[-1].body["tools"]))
-    assert "pirate" not in server.client.get("/chats/c").body.decode()
+    for turn_on_record in server.client.get("/chats/c").json["interactions"]:
+        turn_on_record.pop("record")  # with the requests as they were sent
+        assert "pirate" not in json.dumps(turn_on_record)
 
 
 def test_it_says_where_tools_work(make_server, make_home, provider):

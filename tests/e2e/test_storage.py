@@ -83,7 +83,9 @@ def test_exported_and_imported_it_is_the_same(long_chat, make_home):
     shutil.copy(home.keys, other.keys)
     reprise(other, "import", home.path / "copy")
     came = json.loads(reprise(other, "cat", "long/int_060"))
-    assert came.pop("imported") is True and came == json.loads(reprise(home, "cat", "long/int_060"))
+    kept = json.loads(reprise(home, "cat", "long/int_060"))
+    kept["final_agent_state"].pop("request")  # new turns do not repeat requests that somebody may have changed
+    assert came.pop("imported") is True and came == kept
     assert sum(f.stat().st_size for f in other.data.rglob("int_*.json")) < 6 * 60 * SAID
 
 
