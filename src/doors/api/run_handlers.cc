@@ -170,7 +170,7 @@ Result<Outcome> Diff(Engine& engine, const Request& request) {
   return reply;
 }
 
-// What the models were asked, and what was new in each request.
+// The requests to models, without their bodies.
 Result<Outcome> Requests(Engine& engine, const Request& request) {
   const auto target = TRY(RunInPath(request));
   const auto sent = TRY(engine.RequestsOf(target.chat_id, target.interaction_id));
@@ -188,6 +188,7 @@ Result<Outcome> Requests(Engine& engine, const Request& request) {
       {{"interaction_id", target.interaction_id.str()}, {"on_record", sent.has_value()}, {"requests", list}});
 }
 
+// The body of one, or with ?format=diff what is new in it.
 Result<Outcome> RequestBody(Engine& engine, const Request& request) {
   const auto target = TRY(RunInPath(request));
   const std::string format = request.Query("format").value_or("body");
