@@ -290,7 +290,7 @@ struct FileDiff {
   WorkspaceChange change;
   std::string path;         // valid UTF-8
   std::string change_name;  // "created", "modified" or "deleted"
-  std::string unified;      // as git prints it; empty for a directory
+  std::string unified{};    // as git prints it; empty for a directory
 };
 struct InteractionDiff {
   std::vector<FileDiff> files{};
@@ -375,7 +375,8 @@ class Engine {
   Result<EventSubscription> ReplayEvents(const ChatId& chat, InteractionId interaction, double speed);
   // Runs the agent again on the recorded results of models and tools, and compares every event; has no side effects.
   // Blocks while the agent computes. kConflict (reason "not_replayable"): it still runs, or has no record for a replay.
-  Result<ReplayReport> ReplayRecorded(const ChatId& chat, InteractionId interaction);
+  // kCurrent also compares its requests with those of today; fails as Workspaces::Open, too.
+  Result<ReplayReport> ReplayRecorded(const ChatId&, InteractionId, ReplayInput input = ReplayInput::kRecorded);
   // The first difference between an interaction and a finished second run of its message.
   Result<ReplayReport> CompareReplay(const ChatId& chat, InteractionId recorded, InteractionId again);
   // What an edit of `interaction` would do; changes nothing. kConflict (reason "busy") while it runs.
@@ -411,8 +412,8 @@ class Engine {
   // The requests to models that an interaction has sent. nullopt: not on record, because an earlier version ran it.
   // kConflict (reason "not_finished") while it runs.
   Result<std::optional<std::vector<SentRequest>>> RequestsOf(const ChatId& chat, InteractionId interaction);
-  // The body of one of them, byte for byte as it was sent. kNotFound, kConflict as above; kCorruption if the record does
-  // not add up to it.
+  // The body of one of them, byte for byte as it was sent. kNotFound, kConflict as above; kCorruption if the record
+  // does not add up to it.
   Result<std::string> RequestBody(const ChatId& chat, InteractionId interaction, std::uint64_t index);
 
   // Asks the run to stop; returns at once. Idempotent; for a finished interaction returns its status.

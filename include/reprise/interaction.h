@@ -80,6 +80,8 @@ struct SentRequest {
   Timestamp at{};
   std::string model{};    // the provider's own name
   std::string address{};  // host of the provider's API; empty: none
+  // The modules of its system prompt, by name; nullopt: those of the request body.before.
+  std::optional<std::vector<std::string>> modules{};
   SentBody body{};
   bool operator==(const SentRequest&) const = default;
 };
@@ -96,6 +98,7 @@ struct RunRecord {
   // Its changes are relative to that interaction.
   std::optional<InteractionId> files_from{};
   std::string traceparent{};  // the run's span; empty: not traced
+  bool names_model = false;   // the client named the model
   // In the order in which they were sent. nullopt: not on record, because an earlier version ran it.
   std::optional<std::vector<SentRequest>> requests{};
   bool operator==(const RunRecord&) const = default;

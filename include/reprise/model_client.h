@@ -142,6 +142,8 @@ struct ModelRequest {  // read by Generate before it returns
   std::vector<std::string> used_call_ids = {};
   // Called within Generate with the body as it is sent, byte for byte and without credentials, if there is one.
   std::function<void(std::string_view body)> sent = {};
+  // Only `sent` is wanted: nothing is sent, and the response is kCancelled (for clients with makes_drafts()).
+  bool is_draft = false;
   // Offers the provider's own web search, if the client is configured to (WebSearchOptions).
   bool may_search = false;
 };
@@ -211,6 +213,8 @@ class ModelClient {
   virtual void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) = 0;
 
   virtual ModelService service() const { return {}; }
+  // Whether it heeds ModelRequest::is_draft.
+  virtual bool makes_drafts() const { return false; }
 
   // Models known without a request to the provider; may be empty.
   virtual std::vector<std::string> KnownModels() const { return {}; }

@@ -17,6 +17,11 @@ struct PromptModule {
   bool operator==(const PromptModule&) const = default;
 };
 
+// The modules of the project's instructions (AGENTS.md) and of the list of skills.
+inline constexpr std::string_view kProjectModule = "70-project", kSkillsModule = "72-skills";
+// Those of the words of MCP servers begin with this, followed by the server's name.
+inline constexpr std::string_view kServerModule = "74-mcp-";
+
 // Text before the conversation. No modules: none.
 struct SystemPrompt {
   std::vector<PromptModule> modules{};

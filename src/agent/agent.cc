@@ -168,7 +168,8 @@ Async<Result<ModelResponse>> AskUntilTaken(const AgentParts& parts, const ModelR
 Async<Result<ModelResponse>> AskModelClient(const AgentParts& parts, ModelRequest request, ModelStream& stream,
                                             std::stop_token stop, const Span& parent, RequestReason why) {
   request.sent = [&](std::string_view body) {
-    parts.observer.Requested({why.purpose, why.round_index, request.model, parts.model.service().address, body});
+    parts.observer.Requested(
+        {why.purpose, why.round_index, request.model, parts.model.service().address, body, why.modules});
   };
   if (!parent) co_return co_await AskUntilTaken(parts, request, stream, stop);
   Span span = parent.Child("chat " + request.model, SpanKind::kClient);

@@ -275,8 +275,11 @@ void AgentLoop::ComposeSystemPrompt() {
   PromptValues values{.date = today, .memory = memory_};
   // In bytes, three per token: a project's instructions may take a quarter of a request.
   if (context_.budget() > 0) values.max_plain_bytes = static_cast<std::size_t>(context_.budget()) * 3 / 4;
-  system_ = ComposePrompt(parts_.prompt, ToldSpecs(), values);
-  if (!told_by_guard_.empty()) system_ += (system_.empty() ? "" : "\n\n") + told_by_guard_;
+  std::vector<PromptModule> modules = ComposedModules(parts_.prompt, ToldSpecs(), values);
+  if (!told_by_guard_.empty()) modules.push_back({.name = std::string(kHookPart), .text = told_by_guard_});
+  system_ = JoinModules(modules);
+  system_modules_.clear();
+  for (PromptModule& module : modules) system_modules_.push_back(std::move(module.name));
   context_.SetSystemPrompt(system_);
 }
 
@@ -344,6 +347,7 @@ void AgentLoop::ShowCleared() {
 
 // Old results are cleared before anything is summed up, because that costs no request and loses less.
 Async<Result<Nothing>> AgentLoop::FitContext() {
+  if (!limits_.fits_context) co_return Nothing{};
   const bool is_summary_wanted = limits_.sum_up_first && turn_.round == 0;
   if (!is_summary_wanted && ClearResults()) co_await ShowParts();
   if (auto due = CompactionDue()) co_return co_await SumUp(*std::move(due));
@@ -449,8 +453,8 @@ Async<Result<ModelResponse>> AgentLoop::SendRequest() {
                        .files = parts_.files,
                        .used_call_ids = UsedCallIds(turn_.state.messages),
                        .may_search = MaySearch(parts_.approvals, limits_, *turn_.tools)};
-  Result<ModelResponse> response =
-      co_await AskModelClient(parts_, std::move(request), *said_, turn_.stop, turn_.span, {.round_index = turn_.round});
+  Result<ModelResponse> response = co_await AskModelClient(parts_, std::move(request), *said_, turn_.stop, turn_.span,
+                                                           {.round_index = turn_.round, .modules = &system_modules_});
   *parts_.said += said_->bytes() + (response ? SizeBesideText(*response) : 0);
   co_return response;
 }

@@ -292,7 +292,8 @@ Result<void> CheckPromptModule(std::string_view text) {
   return {};
 }
 
-std::string ComposePrompt(const SystemPrompt& prompt, const std::vector<ToolSpec>& tools, const PromptValues& values) {
+std::vector<PromptModule> ComposedModules(const SystemPrompt& prompt, const std::vector<ToolSpec>& tools,
+                                          const PromptValues& values) {
   const auto value_of = [&](std::string_view name) -> std::string {
     if (name == "date") return values.date;
     if (name == "tools") return Names(tools);
@@ -301,20 +302,22 @@ std::string ComposePrompt(const SystemPrompt& prompt, const std::vector<ToolSpec
     if (name == "git") return prompt.git;
     return values.memory;
   };
-  std::string text;
+  std::vector<PromptModule> composed;
+  const auto add = [&](const std::string& name, std::string_view text) {
+    if (text = Trimmed(text); !text.empty()) composed.push_back({.name = name, .text = std::string(text)});
+  };
   std::size_t room = values.max_plain_bytes;
   for (const PromptModule& module : prompt.modules) {
-    const std::string filled = module.is_plain ? CutTo(module.text, room) : Fill(module.text, value_of);
+    add(module.name, module.is_plain ? CutTo(module.text, room) : Fill(module.text, value_of));
     if (module.is_plain) room -= std::min(room, module.text.size());
-    const std::string_view part = Trimmed(filled);
-    if (part.empty()) continue;
-    if (!text.empty()) text += "\n\n";
-    text += part;
   }
-  if (const std::string_view part = Trimmed(prompt.instructions); !part.empty()) {
-    if (!text.empty()) text += "\n\n";
-    text += part;
-  }
+  add(std::string(kRequestPart), prompt.instructions);
+  return composed;
+}
+
+std::string JoinModules(const std::vector<PromptModule>& composed) {
+  std::string text;
+  for (const PromptModule& module : composed) text += (text.empty() ? "" : "\n\n") + module.text;
   return text;
 }
 

@@ -43,8 +43,14 @@ struct PromptValues {
   std::size_t max_plain_bytes = std::string::npos;  // of all plain modules together; cut text gets a note
 };
 
-// The system prompt of a request: the trimmed modules, separated by blank lines. Leaves out empty modules, and those
-// whose placeholders are all empty. Placeholders in inserted values are not replaced.
-std::string ComposePrompt(const SystemPrompt& prompt, const std::vector<ToolSpec>& tools, const PromptValues& values);
+// What the client's instructions and a hook's text are called among the modules.
+inline constexpr std::string_view kRequestPart = "request", kHookPart = "hook";
+
+// The modules as a request's system prompt has them: trimmed, and without empty ones and those whose placeholders are
+// all empty. Placeholders in inserted values are not replaced. The client's instructions come last, as kRequestPart.
+std::vector<PromptModule> ComposedModules(const SystemPrompt& prompt, const std::vector<ToolSpec>& tools,
+                                          const PromptValues& values);
+// The system prompt: these texts, separated by blank lines.
+std::string JoinModules(const std::vector<PromptModule>& composed);
 
 }  // namespace reprise

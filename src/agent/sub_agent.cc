@@ -117,8 +117,11 @@ class NestedSteps final : public AgentObserver, public ApprovalGate {
   void FlushDeltas() override {}
   void StateGrew(const AgentState&) override {}
   void Requested(const Sent& sent) override {
-    outer_.Requested(
-        {SentRequest::Purpose::kSubAgent, task_.round_index, sent.model, sent.address, sent.body, task_.call_id});
+    Sent of_sub_agent = sent;
+    of_sub_agent.purpose = SentRequest::Purpose::kSubAgent;
+    of_sub_agent.round_index = task_.round_index;
+    of_sub_agent.call_id = task_.call_id;
+    outer_.Requested(of_sub_agent);
   }
   // The last round with an event.
   std::uint32_t last_round() const { return last_round_; }

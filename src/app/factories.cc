@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -31,6 +32,7 @@
 #include "store/local_run_store.h"
 #include "store/memory_interaction_store.h"
 #include "store/unsaved.h"
+#include "tools/documents/sandboxed_reader.h"
 #include "tools/network/host_rules.h"
 
 namespace reprise {
@@ -249,6 +251,14 @@ Result<std::unique_ptr<ModelDirectory>> MakeModelDirectory(Transport& transport,
   const bool asks_people = options.approval_mode != ApprovalMode::kApproveAll;
   providers.push_back({.name = "offline", .type = "offline", .asks_people = asks_people});
   return ConfiguredModelDirectory::Create(transport, std::move(providers), options.model);
+}
+
+std::unique_ptr<SandboxedReader> MakeDocumentReader(const Options& options) {
+  // Skips folders where an agent could have put the program.
+  const char* const path = std::getenv("PATH");
+  const std::string workspace = options.has_workspace() ? Resolved(options.workspace).string() : "";
+  return std::make_unique<SandboxedReader>(SandboxedReader::Options{
+      .timeout = options.document_timeout, .search_path = SearchPathOutside(path == nullptr ? "" : path, workspace)});
 }
 
 Result<std::unique_ptr<Audio>> MakeAudio(Transport& transport, const Options& options) {

@@ -17,6 +17,8 @@
 
 namespace reprise {
 
+class SandboxedReader;
+
 // The names of the configured MCP servers, and the configured rules; null if there are none.
 std::vector<std::string> NamesOfServers(const Options& options);
 ToolRules RulesOf(const Options& options);
@@ -34,6 +36,9 @@ bool WantsKey(const ProviderOptions& provider);
 
 // The configured models. `transport` must outlive them.
 Result<std::unique_ptr<ModelDirectory>> MakeModelDirectory(Transport& transport, const Options& options);
+
+// Reads documents in a program of its own.
+std::unique_ptr<SandboxedReader> MakeDocumentReader(const Options& options);
 
 // The configured transcription and speech. kInvalidArgument (reason "invalid_config") if a provider is missing or of
 // another type.

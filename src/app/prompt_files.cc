@@ -73,8 +73,6 @@ namespace {
 constexpr std::size_t kMaxModuleBytes = 32 * 1024;
 constexpr std::size_t kMaxModules = 50;
 constexpr std::string_view kExtension = ".md";
-constexpr const char* kProjectModule = "70-project";
-constexpr const char* kSkillsModule = "72-skills";
 
 // Whether the name has the form NN-name.md.
 bool IsModuleFile(std::string_view name) {
@@ -192,11 +190,11 @@ SystemPrompt PromptFolder::operator()() const {
   std::map<std::string, PromptModule> modules;
   for (PromptModule& module : DefaultPromptModules()) modules[module.name] = std::move(module);
   const auto told = ProjectFiles();
-  const auto add_plain = [&](const char* name, std::string text) {
+  const auto add_plain = [&](const std::string& name, std::string text) {
     if (!text.empty()) modules[name] = {.name = name, .text = std::move(text), .is_plain = true};
   };
-  add_plain(kProjectModule, TextOf(told));
-  add_plain(kSkillsModule, SkillsText(told, workspace_));
+  add_plain(std::string(kProjectModule), TextOf(told));
+  add_plain(std::string(kSkillsModule), SkillsText(told, workspace_));
   std::error_code failed;
   std::vector<std::string> files = ModuleFiles(directory_, failed);
   if (failed && failed != std::errc::no_such_file_or_directory) {

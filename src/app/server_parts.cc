@@ -24,13 +24,6 @@
 namespace reprise {
 namespace {
 
-// Skips folders where an agent could have put the program.
-std::string DocumentProgramPath(const Options& options) {
-  const char* const path = std::getenv("PATH");
-  const std::string workspace = options.has_workspace() ? Resolved(options.workspace).string() : "";
-  return SearchPathOutside(path == nullptr ? "" : path, workspace);
-}
-
 std::string ProviderOf(std::string_view model) { return std::string(model.substr(0, model.find('/'))); }
 
 // The configured models, and those of the embedding program.
@@ -238,8 +231,7 @@ Result<void> ServerParts::OpenModels(Extensions& extensions) {
   own_models_ = std::move(extensions.models);
   models_ = TRY(MakeModels(options_));
   audio_ = TRY(MakeAudio(transport_, options_));
-  documents_ = std::make_shared<SandboxedReader>(
-      SandboxedReader::Options{.timeout = options_.document_timeout, .search_path = DocumentProgramPath(options_)});
+  documents_ = MakeDocumentReader(options_);
   return {};
 }
 

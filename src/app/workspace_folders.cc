@@ -71,7 +71,7 @@ PromptSource WithServersWords(PromptSource source, const ToolRegistry& tools) {
     SystemPrompt prompt = source();
     for (const ToolServer& server : tools.Servers()) {
       if (server.state != ToolServer::State::kReady || server.tools == 0 || server.instructions.empty()) continue;
-      PromptModule words{.name = "74-mcp-" + server.name,
+      PromptModule words{.name = std::string(kServerModule) + server.name,
                          .text = "The MCP server " + server.name + " says of its tools (" + server.name +
                                  "__...); it does not speak for the user:\n" + server.instructions,
                          .is_plain = true};

@@ -61,19 +61,7 @@ class Grammar {
     AddAll(*show);
     show->add_flag("--requests", out_.requests, "of an interaction: list its requests to models");
 
-    CLI::App* replay = Add("replay", "Run recorded interactions again on their record, and compare every event");
-    replay->add_option("WHAT", out_.argument, "FILE, or CHAT, or CHAT/INTERACTION")->required();
-    replay->add_option("--mode", out_.mode, "recorded (exit status 1: something differs), or events (print them)")
-        ->type_name("MODE")
-        ->default_str("recorded")
-        ->check(CLI::IsMember({"recorded", "events"}));
-    replay
-        ->add_option("--speed", out_.speed,
-                     "with --mode events: with the pauses they had, so many times as fast (default 0: at once)")
-        ->type_name("FACTOR")
-        ->check(CLI::Range(0.0, 1e6));
-    AddReading(*replay);
-
+    AddReplay();
     AddFolderCommands();
     AddChatCommands();
 
@@ -158,6 +146,29 @@ class Grammar {
   CLI::App* Add(const std::string& name, const std::string& help) { return app_.add_subcommand(name, help); }
 
   // Commands that check, export, import and convert data folders.
+  void AddReplay() {
+    CLI::App* replay = Add("replay", "Run recorded interactions again on their record, and compare every event");
+    replay->add_option("WHAT", out_.argument, "FILE, or CHAT, or CHAT/INTERACTION")->required();
+    replay->add_option("--mode", out_.mode, "recorded (exit status 1: something differs), or events (print them)")
+        ->type_name("MODE")
+        ->default_str("recorded")
+        ->check(CLI::IsMember({"recorded", "events"}));
+    replay
+        ->add_option("--speed", out_.speed,
+                     "with --mode events: with the pauses they had, so many times as fast (default 0: at once)")
+        ->type_name("FACTOR")
+        ->check(CLI::Range(0.0, 1e6));
+    replay
+        ->add_option_function<std::string>(
+            "--input", [this](const std::string& input) { out_.current = input == "current"; },
+            "recorded, or current: also put each request together with today's prompt, tools and settings, and name "
+            "what has changed")
+        ->type_name("INPUT")
+        ->default_str("recorded")
+        ->check(CLI::IsMember({"recorded", "current"}));
+    AddSettings(*replay, {"model", "prompt-dir", "workspace"});
+    AddReading(*replay);
+  }
   void AddFolderCommands() {
     CLI::App* verify = Add("verify", "Check every file of the data folder, also while a server uses it");
     verify->add_option("WHAT", out_.arguments, "FILE, CHAT, or CHAT/INTERACTION (default: all chats)");

@@ -51,6 +51,7 @@ struct CommandLine {
   std::string branches;                        // of `export`: "head", "all", or empty: the format's usual choice
   std::string mode;                            // of `replay`: "recorded", "events"
   double speed = 0;                            // of `replay`: factor for the pauses between events; 0: no pauses
+  bool current = false;                        // of `replay`: also compares with the requests of today
   std::string chat;                            // of `search`: only this chat
   std::string as;                              // of `import` and `fork`: the chat's new name
   std::string url;                             // the server's; empty: the one that uses the data folder

@@ -1,4 +1,5 @@
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -6,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/present_folders.h"
 #include "base/logging.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
@@ -13,6 +15,7 @@
 #include "client/archive/chat_reader.h"
 #include "domain/codec.h"
 #include "engine/attachments.h"
+#include "engine/drift.h"
 #include "engine/elastic_pool.h"
 #include "engine/recorded_replay.h"
 #include "engine/recording.h"
@@ -37,6 +40,12 @@ void PrintReport(const Interaction& interaction, const ReplayReport& report, boo
     line["interaction_id"] = interaction.id.str();
     Print(DumpJson(line) + "\n");
     return;
+  }
+  if (const auto& drift = report.drift) {
+    for (const Drift& each : drift->found) Print(NameOf(interaction) + ": " + Describe(each) + "\n");
+    if (drift->found.empty()) {
+      Print(NameOf(interaction) + ": " + std::to_string(drift->requests) + " requests are those of today\n");
+    }
   }
   if (!report.divergence) {
     Print(NameOf(interaction) + ": " + std::to_string(report.events) + " events match\n");
@@ -66,21 +75,27 @@ void PrintEvents(const Interaction& interaction, bool json, double speed) {
   }
 }
 
-// One line each on stdout; with --json a document per line.
-int Replay(const Interaction& interaction, const CommandLine& line) {
+// Compares the requests of a stored interaction with those of today.
+using Drifts = std::function<Result<DriftReport>(const Interaction&, const Executor&)>;
+
+// A line for each difference, or for the match, on stdout; with --json a document per line.
+int Replay(const Interaction& interaction, const CommandLine& line, const Drifts& drifts = {}) {
   if (line.mode == "events") {
     PrintEvents(interaction, line.json, line.speed);
     return kExitOk;
   }
   SetLogLevel(LogLevel::kError);  // failures of the recorded run are not news
   ElasticPool pool;
-  const auto report = ReplayRecorded(interaction, [&pool](std::function<void()> job) { pool.Submit(std::move(job)); });
-  if (!report) {
-    Warn(NameOf(interaction) + ": " + report.error().message);
+  const Executor executor = [&pool](std::function<void()> job) { pool.Submit(std::move(job)); };
+  auto report = ReplayRecorded(interaction, executor);
+  auto drift = report && drifts ? drifts(interaction, executor) : DriftReport();
+  if (!report || !drift) {
+    Warn(NameOf(interaction) + ": " + (report ? drift.error() : report.error()).message);
     return kExitFailure;
   }
+  if (drifts) report->drift = *std::move(drift);
   PrintReport(interaction, *report, line.json);
-  return report->divergence ? kExitFailure : kExitOk;
+  return report->divergence || (report->drift && !report->drift->found.empty()) ? kExitFailure : kExitOk;
 }
 
 // Whether each request on record adds up to the body that was sent.
@@ -97,22 +112,33 @@ bool CheckRequests(const Interaction& interaction, RequestBodies& bodies) {
 }
 
 // All branches, because superseded interactions are recordings too.
-int ReplayChat(ChatReader& reader, const RecordReference& what, const CommandLine& line) {
+Exited ReplayChat(ChatReader& reader, const RecordReference& what, const CommandLine& line) {
   InteractionStore& store = reader.store();
   const std::string& folder = reader.options().data_dir;
+  FilesInStore files(reader.files(), what.chat);
+  std::unique_ptr<PresentFolders> present;
+  Drifts drifts;
+  if (line.current) {
+    present = TRY(PresentFolders::Open(reader.options()));
+    drifts = [&](const Interaction& interaction, const Executor& executor) -> Result<DriftReport> {
+      PresentAgent agent = TRY(present->At(interaction.workspace));
+      const auto summary = store.LoadSummary(what.chat);
+      if (summary) agent.chosen_model = summary->chosen_model;
+      return FindDrift(interaction, store, &files, agent, executor);
+    };
+  }
   if (what.interaction) {
     const auto interaction = store.LoadInteraction(what.chat, *what.interaction);
-    return interaction ? Replay(*interaction, line) : Complain(NotThere(interaction.error(), what, folder));
+    return interaction ? Replay(*interaction, line, drifts) : Complain(NotThere(interaction.error(), what, folder));
   }
   const auto chat = store.LoadChat(what.chat);
   if (!chat) return Complain(NotThere(chat.error(), what, folder));
-  FilesInStore files(reader.files(), what.chat);
   RequestBodies bodies(store, &files);
   int status = chat->damaged.empty() ? kExitOk : kExitFailure;
   for (const Interaction& each : chat->interactions) {
     // One by one, because a long chat loads without their states.
     const auto interaction = store.LoadInteraction(what.chat, each.id);
-    const int outcome = interaction ? Replay(*interaction, line) : Complain(interaction.error());
+    const int outcome = interaction ? Replay(*interaction, line, drifts) : Complain(interaction.error());
     if (outcome != kExitOk || !CheckRequests(*interaction, bodies)) status = kExitFailure;
   }
   ComplainOfDamage(*chat);
@@ -129,8 +155,11 @@ Exited ReplayFile(const CommandLine& line, const Environment& environment) {
 
 Exited RunReplay(const CommandLine& line, const Environment& environment) {
   if (line.speed > 0 && line.mode != "events") return Misused("--speed is for --mode events");
+  if (line.current && line.mode == "events") return Misused("--input current is for --mode recorded");
   auto stored = TRY(OfUse(FindStored(line.argument, line.flags, environment)));
-  return stored ? ReplayChat(stored->reader, stored->what, line) : ReplayFile(line, environment);
+  if (stored) return ReplayChat(stored->reader, stored->what, line);
+  if (line.current) return Misused("--input current is for stored chats; `reprise test` takes exported ones");
+  return ReplayFile(line, environment);
 }
 
 }  // namespace reprise

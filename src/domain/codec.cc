@@ -111,6 +111,17 @@ Json ToJson(const std::optional<AgentEvent>& event) { return event ? ToJson(*eve
 
 }  // namespace
 
+std::string_view ToString(Drift::Cause cause) {
+  static constexpr std::string_view kNames[] = {"module",       "tool",  "parameter",  "model",
+                                                "instructions", "skill", "compaction", "program"};
+  return kNames[static_cast<int>(cause)];
+}
+
+Json ToJson(const Drift& drift) {
+  return {{"request", drift.request}, {"cause", ToString(drift.cause)}, {"name", drift.name},
+          {"path", drift.path},       {"before", drift.before},         {"after", drift.after}};
+}
+
 Json ToJson(const ReplayReport& report) {
   Json json = {{"match", !report.divergence}, {"events", report.events}, {"divergence", nullptr}};
   if (const auto& found = report.divergence) {
@@ -118,6 +129,11 @@ Json ToJson(const ReplayReport& report) {
                           {"expected", ToJson(found->expected)},
                           {"actual", ToJson(found->actual)},
                           {"reason", found->reason}};
+  }
+  if (const auto& drift = report.drift) {
+    json["requests"] = drift->requests;
+    json["drift"] = Json::array();
+    for (const Drift& each : drift->found) json["drift"].push_back(ToJson(each));
   }
   return json;
 }

@@ -81,6 +81,7 @@ Json ToJson(const RequestMarks& marks) {
   if (marks.tail) json["tail"] = ToJson(*marks.tail);
   if (marks.depth > 0) json["depth"] = marks.depth;
   if (marks.has_files) json["has_files"] = true;
+  if (!marks.modules.empty()) json["names"] = marks.modules;
   return json;
 }
 
@@ -97,6 +98,7 @@ Result<RequestMarks> RequestMarksFromJson(const Json& json) {
   if (const Json* tail = reader.Find("tail")) marks.tail = TRY(MarkFromJson(*tail));
   if (reader.Find("depth") != nullptr) marks.depth = static_cast<std::uint32_t>(reader.Integer("depth"));
   marks.has_files = reader.Bool("has_files", false);
+  marks.modules = reader.OptionalString("names").value_or("");
   if (reader.error()) return Fail(*reader.error());
   return marks;
 }
@@ -112,6 +114,7 @@ Json ToJson(const SentRequest& request) {
   if (request.round > 0) json["round"] = request.round;
   if (request.purpose != SentRequest::Purpose::kTurn) json["purpose"] = ToString(request.purpose);
   if (!request.address.empty()) json["address"] = request.address;
+  if (request.modules) json["modules"] = *request.modules;
   if (request.body.before) json["before"] = ToJson(*request.body.before);
   for (const BodyPiece& piece : request.body.pieces) json["body"].push_back(ToJson(piece));
   return json;
@@ -123,6 +126,7 @@ Result<SentRequest> SentRequestFromJson(const Json& json) {
                       .model = reader.String("model"),
                       .address = reader.OptionalString("address").value_or("")};
   if (reader.Find("round") != nullptr) request.round = static_cast<std::uint32_t>(reader.Integer("round"));
+  if (reader.Find("modules") != nullptr) request.modules = reader.Strings("modules");
   request.body.digest = reader.String("digest");
   request.body.bytes = static_cast<std::uint64_t>(reader.Integer("bytes"));
   if (const auto purpose = reader.OptionalString("purpose")) {

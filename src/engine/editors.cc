@@ -7,6 +7,7 @@
 
 #include "approval/decision.h"
 #include "base/json.h"
+#include "base/mutex.h"
 #include "base/system.h"
 #include "base/text.h"
 #include "base/try.h"

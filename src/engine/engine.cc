@@ -255,8 +255,8 @@ Result<EventSubscription> Engine::ReplayEvents(const ChatId& chat, InteractionId
   return impl_->replays.Events(chat, interaction, speed);
 }
 
-Result<ReplayReport> Engine::ReplayRecorded(const ChatId& chat, InteractionId interaction) {
-  return impl_->replays.Recorded(chat, interaction);
+Result<ReplayReport> Engine::ReplayRecorded(const ChatId& chat, InteractionId interaction, ReplayInput input) {
+  return impl_->replays.Recorded(chat, interaction, input);
 }
 
 Result<ReplayReport> Engine::CompareReplay(const ChatId& chat, InteractionId recorded, InteractionId again) {

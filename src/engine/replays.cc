@@ -6,6 +6,8 @@
 #include <variant>
 
 #include "base/try.h"
+#include "engine/attachments.h"
+#include "engine/drift.h"
 #include "engine/interactions.h"
 #include "engine/recorded_replay.h"
 #include "engine/recording.h"
@@ -156,14 +158,28 @@ Result<EventSubscription> Replays::Events(const ChatId& chat, InteractionId inte
   return EventSubscription(chat, interaction, std::move(log), std::move(paced));
 }
 
-Result<ReplayReport> Replays::Recorded(const ChatId& chat, InteractionId interaction) {
+Result<ReplayReport> Replays::Recorded(const ChatId& chat, InteractionId interaction, ReplayInput input) {
   const auto stored = TRY(interactions_.FindReplayable(chat, interaction));
   try {
     services_.pool.StartFirstThread();
   } catch (const std::system_error& error) {
     return Fail(NoThreads(error.what()));
   }
-  return ReplayRecorded(stored, [this](std::function<void()> job) { services_.pool.Submit(std::move(job)); });
+  const Executor executor = [this](std::function<void()> job) { services_.pool.Submit(std::move(job)); };
+  auto report = TRY(ReplayRecorded(stored, executor));
+  if (input == ReplayInput::kRecorded) return report;
+  const auto workspace = TRY(services_.WorkspaceAt(stored.workspace));
+  const ChatSummary summary = TRY(services_.parts.store.LoadSummary(chat));
+  std::optional<FilesInStore> files;
+  if (services_.parts.files) files.emplace(*services_.parts.files, chat);
+  report.drift = TRY(FindDrift(stored, services_.parts.store, files ? &*files : nullptr,
+                               {.workspace = *workspace,
+                                .options = services_.OptionsOf(*workspace),
+                                .models = services_.ModelsOf(*workspace),
+                                .chosen_model = summary.chosen_model,
+                                .documents = services_.parts.documents},
+                               executor));
+  return report;
 }
 
 Result<ReplayReport> Replays::Compare(const ChatId& chat, InteractionId recorded, InteractionId again) {

@@ -54,7 +54,7 @@ class Replays {
   Replays(EngineServices& services, Interactions& interactions) : services_(services), interactions_(interactions) {}
 
   Result<EventSubscription> Events(const ChatId& chat, InteractionId interaction, double speed);
-  Result<ReplayReport> Recorded(const ChatId& chat, InteractionId interaction);
+  Result<ReplayReport> Recorded(const ChatId& chat, InteractionId interaction, ReplayInput input);
   Result<ReplayReport> Compare(const ChatId& chat, InteractionId recorded, InteractionId again);
   // Ends all paced replays and refuses new ones.
   void Stop();

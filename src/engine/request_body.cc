@@ -374,6 +374,33 @@ Result<std::string> RestoreBody(const SentBody& sent, std::string_view before, c
   return body;
 }
 
+// None if the interaction has gone or has none on record.
+Result<std::vector<SentRequest>> RequestBodies::RequestsOf(const Interaction& asked, InteractionId id) {
+  std::optional<RunRecord> record = asked.record;
+  if (id != asked.id) {
+    auto added = store_.LoadAdded(asked.chat_id, id);
+    if (!added && IsNotFound(added.error())) return std::vector<SentRequest>();
+    record = TRY(std::move(added)).interaction.record;
+  }
+  return record && record->requests ? *std::move(record->requests) : std::vector<SentRequest>();
+}
+
+Result<std::optional<std::vector<std::string>>> RequestBodies::ModulesOf(const Interaction& asked,
+                                                                         std::uint64_t index) {
+  std::optional<std::vector<std::string>> none;
+  RequestPlace place{asked.id, index};
+  std::vector<SentRequest> requests = TRY(RequestsOf(asked, asked.id));
+  for (std::size_t steps = 0; place.index < requests.size() && steps < kMostInRow; ++steps) {
+    const SentRequest& request = requests[place.index];
+    if (request.modules) return request.modules;
+    if (!request.body.before) break;
+    const RequestPlace before = *request.body.before;
+    if (before.interaction != place.interaction) requests = TRY(RequestsOf(asked, before.interaction));
+    place = before;
+  }
+  return none;
+}
+
 Result<std::string> RequestBodies::Of(const Interaction& asked, std::uint64_t index) {
   std::map<InteractionId, std::vector<SentRequest>> known;
   std::vector<std::pair<RequestPlace, SentBody>> chain;  // the request, and those that it repeats
@@ -386,13 +413,7 @@ Result<std::string> RequestBodies::Of(const Interaction& asked, std::uint64_t in
     }
     const auto& [id, at] = *place;
     if (!known.contains(id)) {
-      std::optional<RunRecord> record = asked.record;
-      if (id != asked.id) {
-        auto added = store_.LoadAdded(asked.chat_id, id);
-        if (!added && IsNotFound(added.error())) return NotTheBody();
-        record = TRY(std::move(added)).interaction.record;
-      }
-      known[id] = record && record->requests ? *std::move(record->requests) : std::vector<SentRequest>();
+      known[id] = TRY(RequestsOf(asked, id));
     }
     if (at >= known[id].size()) {
       return chain.empty() ? Fail(ErrorCode::kNotFound, "no such request is on record") : NotTheBody();

@@ -43,8 +43,12 @@ class RequestBodies {
   // Of the request `index` of a whole interaction. Fast if the one before it was asked for lately. kNotFound: no
   // such request is on record; RestoreBody's failures, the store's.
   Result<std::string> Of(const Interaction& asked, std::uint64_t index);
+  // The modules of its system prompt, by name; nullopt: not on record. The store's failures.
+  Result<std::optional<std::vector<std::string>>> ModulesOf(const Interaction& asked, std::uint64_t index);
 
  private:
+  Result<std::vector<SentRequest>> RequestsOf(const Interaction& asked, InteractionId id);
+
   CheckpointStore& store_;
   FilesOfChat* const files_;                                  // null: chats have no files
   std::vector<std::pair<RequestPlace, std::string>> last_{};  // that were asked for

@@ -43,6 +43,20 @@ std::optional<std::string> AnsweredQuestion(const EventPayload& payload) {
 
 }  // namespace
 
+AgentLimits LimitsOf(const EngineOptions& options, const ModelDirectory::Resolved& model) {
+  return {.max_rounds = options.max_rounds,
+          .tool_timeout = options.tool_timeout,
+          .retry = {.max_retries = options.max_retries},
+          .context_window = model.context_window,
+          .abilities = model.abilities,
+          .edit_format = model.edit_format,
+          .parts = options.parts,
+          .told_bytes = options.output.told_kb << 10,
+          .kept_bytes = options.output.kept_mb << 20,
+          .max_sent_back = options.max_end_checks,
+          .rules = options.rules};
+}
+
 Run::Run(Plan plan, Services services)
     : chat_id_(plan.interaction.chat_id),
       id_(plan.interaction.id),
@@ -58,11 +72,7 @@ Run::Run(Plan plan, Services services)
       initial_state_(std::move(plan.state)),
       compact_(plan.compact),
       only_compact_(plan.only_compact),
-      client_(plan.client),
-      client_model_(std::move(plan.client_model)),
-      context_window_(plan.context_window),
-      abilities_(plan.abilities),
-      edit_format_(plan.edit_format),
+      model_(std::move(plan.model)),
       prompt_(std::move(plan.prompt)),
       guards_(std::move(plan.guards)),
       span_(std::move(plan.span)),
@@ -74,7 +84,7 @@ Run::Run(Plan plan, Services services)
       interaction_(std::move(plan.interaction)),
       agenda_(initial_state_.agenda),
       grants_(initial_state_.grants) {
-  DescribeAgent(span_, "reprise", *client_, client_model_);
+  DescribeAgent(span_, "reprise", *model_.client, model_.model);
   span_.Set("gen_ai.conversation.id", chat_id_.str());
   span_.Set("reprise.interaction.id", id_.str());
   const bool waited = plan.log != nullptr;
@@ -99,25 +109,15 @@ void Run::Start(Executor executor, std::function<void()> ended) {
   if (services_.editors) editor_ = services_.editors->FilesOf(chat_id_);
   if (services_.editors) chat_tools_ = services_.editors->ToolsOf(chat_id_, services_.workspace->tools);
   if (auto* const history = services_.workspace->history) recorder_ = history->Record(chat_id_, guard_.hears_calls());
-  const AgentLimits limits{.max_rounds = services_.options.max_rounds,
-                           .tool_timeout = services_.options.tool_timeout,
-                           .retry = {.max_retries = services_.options.max_retries},
-                           .context_window = context_window_,
-                           .abilities = abilities_,
-                           .edit_format = edit_format_,
-                           .parts = services_.options.parts,
-                           .told_bytes = services_.options.output.told_kb << 10,
-                           .kept_bytes = services_.options.output.kept_mb << 20,
-                           .sum_up_first = compact_,
-                           .only_sum_up = only_compact_,
-                           .max_sent_back = services_.options.max_end_checks,
-                           .rules = services_.options.rules};
+  AgentLimits limits = LimitsOf(services_.options, model_);
+  limits.sum_up_first = compact_;
+  limits.only_sum_up = only_compact_;
   const auto delay = [&timer = services_.timer](std::chrono::milliseconds pause, std::function<void()> call) {
     timer.After(pause, std::move(call));
   };
   agent_.emplace(
-      AgentParts{.model = *client_,
-                 .tools = tools_.emplace(all_tools(), context_window_),
+      AgentParts{.model = *model_.client,
+                 .tools = tools_.emplace(all_tools(), model_.context_window),
                  .observer = *this,
                  .approvals = *this,
                  .executor = std::move(executor),
@@ -136,7 +136,7 @@ void Run::Start(Executor executor, std::function<void()> ended) {
                  .models = &services_.models,
                  .span = span_ ? &span_ : nullptr,
                  .conversation = chat_id_.str()},
-      limits, client_model_, std::move(initial_state_), stop_.get_token());
+      limits, model_.model, std::move(initial_state_), stop_.get_token());
   const auto done = [this, ended = std::move(ended)](AgentOutcome outcome) {
     if (!Guarded("the end of a run", [&] { AgentEnded(outcome); })) EndBadly(std::move(outcome));
     ended();

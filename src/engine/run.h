@@ -39,17 +39,16 @@ struct WaitingQuestions {
   }
 };
 
+// What the options and the model allow an agent.
+AgentLimits LimitsOf(const EngineOptions& options, const ModelDirectory::Resolved& model);
+
 // An interaction while it executes: the growing record, the log for its listeners, and the switch that stops it.
 class Run final : public AgentObserver, public ApprovalGate, public std::enable_shared_from_this<Run> {
  public:
   struct Plan {
     Interaction interaction;  // RUNNING, without events
     AgentState state;         // the state to start from, with the user's message
-    ModelClient* client;
-    std::string client_model;                       // the client's own name for the model
-    std::int64_t context_window = 0;                // tokens; 0 if unknown
-    ModelAbilities abilities{};                     // of the model
-    EditFormat edit_format = EditFormat::kDefault;  // likewise
+    ModelDirectory::Resolved model;
     OnDisconnect on_disconnect;
     std::optional<ApprovalMode> approval_mode;  // StartRequest::approval_mode
     RunJournal journal;                         // already begun: its first record is stored
@@ -211,11 +210,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   // Used by Start only.
   AgentState initial_state_;
   const bool compact_, only_compact_;
-  ModelClient* const client_;
-  const std::string client_model_;
-  const std::int64_t context_window_;
-  const ModelAbilities abilities_;
-  const EditFormat edit_format_;
+  const ModelDirectory::Resolved model_;
   SystemPrompt prompt_;
   AgentGuards guards_;
 

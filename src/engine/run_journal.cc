@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/try.h"
+#include "crypto/digest.h"
 #include "domain/codec.h"
 #include "engine/recording.h"
 
@@ -84,6 +85,7 @@ void ReadBegin(const Json& begin, InterruptedRun& run) {
                                           .call_ids = from->at("call_ids").get<std::vector<std::string>>()};
   }
   if (begin.contains("requests")) run.record.requests.emplace();
+  run.record.names_model = begin.contains("names_model");
   if (const auto from = begin.find("files_from"); from != begin.end()) run.record.files_from = IdOrNull(*from);
   if (const auto request = begin.find("request"); request != begin.end()) {
     run.record.request = ClientRequestFromJson(*request).value();
@@ -269,6 +271,7 @@ void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_discon
   if (const auto& from = record_.resumed_from) {
     begin["resumed_from"] = {{"interaction_id", from->interaction.str()}, {"call_ids", from->call_ids}};
   }
+  if (record_.names_model) begin["names_model"] = true;
   if (record_.files_from) begin["files_from"] = record_.files_from->str();
   if (record_.request) begin["request"] = ToJson(*record_.request);
   if (approval_mode) begin["approval_mode"] = ToString(*approval_mode);
@@ -350,11 +353,19 @@ std::optional<RequestMarks> RunJournal::RequestBefore(const AgentObserver::Sent&
 void RunJournal::AddRequest(InteractionId id, const AgentObserver::Sent& sent, ShortBody body) {
   if (!record_.requests) return;
   body.marks.place = {id, record_.requests->size()};
+  std::string names;
+  for (const std::string& name : sent.modules ? *sent.modules : std::vector<std::string>()) names += name + "\n";
+  if (!names.empty()) body.marks.modules = Sha256Digest({names}).substr(std::string_view("sha256:").size(), 8);
+  const auto before = RequestBefore(sent);
+  const bool repeats = body.body.before && before && before->modules == body.marks.modules;
+  std::optional<std::vector<std::string>> modules;
+  if (!repeats && sent.modules) modules = *sent.modules;
   const SentRequest& request = record_.requests->emplace_back(SentRequest{.round = sent.round_index,
                                                                           .purpose = sent.purpose,
                                                                           .at = Now(),
                                                                           .model = sent.model,
                                                                           .address = sent.address,
+                                                                          .modules = std::move(modules),
                                                                           .body = std::move(body.body)});
   if (is_kept_) AddItem(kRequest, DumpJson(Json{ToJson(request), ToJson(body.marks)}));
   std::erase_if(marks_,

@@ -154,7 +154,8 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
   RunJournal journal(beginning->state, {.first_message = beginning->state.messages.size(),
                                         .resumed_from = beginning->resumed_from,
                                         .request = request.request,
-                                        .files_from = files_from});
+                                        .files_from = files_from,
+                                        .names_model = !request.model.empty()});
   Span span = BeginSpan(request.trace_parent);
   span.Link(beginning->resumed_span);
   journal.AddBegin(interaction, request.on_disconnect, waited.queued ? waited.queued->id : "", beginning->attached,
@@ -183,11 +184,7 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
   if (beginning->makes_chat) services_.changes.Add(ChatChange::Kind::kChatCreated, chat);
   return NewRun({.interaction = std::move(interaction),
                  .state = std::move(beginning->state),
-                 .client = model.client,
-                 .client_model = model.model,
-                 .context_window = model.context_window,
-                 .abilities = model.abilities,
-                 .edit_format = model.edit_format,
+                 .model = model,
                  .on_disconnect = request.on_disconnect,
                  .approval_mode = request.approval_mode,
                  .journal = std::move(journal),
@@ -658,11 +655,7 @@ Result<void> Turns::AskAgain(const std::shared_ptr<RunHold>& hold, InterruptedRu
   const auto run =
       NewRun({.interaction = std::move(interrupted.interaction),
               .state = std::move(state),
-              .client = model.client,
-              .client_model = model.model,
-              .context_window = model.context_window,
-              .abilities = model.abilities,
-              .edit_format = model.edit_format,
+              .model = model,
               .on_disconnect = interrupted.on_disconnect,
               .approval_mode = interrupted.approval_mode,
               .journal = std::move(journal),

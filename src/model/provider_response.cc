@@ -274,6 +274,12 @@ void ResponseReader::TakeUnfinishedEvent() {
   if (event && is_whole(event->data)) response_->TakeEvent(event->data, event->type);
 }
 
+bool ShowsDraft(const ModelRequest& request, std::string_view body, const ModelClient::Done& done) {
+  if (request.sent) request.sent(body);
+  if (request.is_draft) done(Fail(ErrorCode::kCancelled, "a draft is not sent"));
+  return request.is_draft;
+}
+
 void SendModelRequest(Transport& transport, HttpRequest http, std::shared_ptr<ResponseReader> reader,
                       std::stop_token stop, std::function<bool(const Error&)> learns, ModelClient::Done done) {
   ResponseReader& handler = *reader;

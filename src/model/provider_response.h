@@ -150,6 +150,9 @@ class ResponseReader : public HttpResponseHandler {
   std::optional<Error> error_;
 };
 
+// Shows the body of a request (ModelRequest::sent). True if it is a draft, which is not sent: then `done` was called.
+bool ShowsDraft(const ModelRequest& request, std::string_view body, const ModelClient::Done& done);
+
 // Sends a model request and passes on the answer that `reader` builds; its `api_key` must outlive the request. On
 // failure calls `learns` on the transport's thread: true if later requests of this kind omit the rejected part. Then
 // the error is retryable at once.

@@ -8,24 +8,24 @@ namespace {
 const std::vector<ToolSpec> kTools{{"echo", "", ""}, {"read_file", "", ""}};
 
 std::string Compose(std::vector<PromptModule> modules, std::string memory = {}) {
-  return ComposePrompt({.modules = std::move(modules), .workspace = "/work"}, kTools,
-                       {.date = "2026-11-21", .memory = std::move(memory)});
+  return JoinModules(ComposedModules({.modules = std::move(modules), .workspace = "/work"}, kTools,
+                                     {.date = "2026-11-21", .memory = std::move(memory)}));
 }
 
 }  // namespace
 
-TEST_CASE("ComposePrompt: modules in order, trimmed", "[agent]") {
+TEST_CASE("ComposedModules: modules in order, trimmed", "[agent]") {
   CHECK(Compose({{"10-a", "\n one \n\n"}, {"20-b", "  \n"}, {"30-c", "two"}}) == "one\n\ntwo");
   CHECK(Compose({}).empty());
 }
 
-TEST_CASE("ComposePrompt: placeholders are filled in once", "[agent]") {
+TEST_CASE("ComposedModules: placeholders are filled in once", "[agent]") {
   CHECK(Compose({{"10-a", "{{date}} {{tools}} {{workspace}} {{memory}}"}}, "page: {{date}}") ==
         "2026-11-21 echo, read_file /work page: {{date}}");
   CHECK(Compose({{"10-a", "a {{ date }} {x} {{A}} {{{date}}} {{"}}) == "a {{ date }} {x} {{A}} {2026-11-21} {{");
 }
 
-TEST_CASE("ComposePrompt: a module whose placeholders are all empty is left out", "[agent]") {
+TEST_CASE("ComposedModules: a module whose placeholders are all empty is left out", "[agent]") {
   CHECK(Compose({{"10-a", "Known:\n{{memory}}"}, {"20-b", "b"}}) == "b");
   CHECK(Compose({{"10-a", "Known on {{date}}:\n{{memory}}"}}) == "Known on 2026-11-21:");
 }

@@ -318,6 +318,15 @@ Result<ReplayBody> ParseReplayBody(std::string_view text) {
   if (speed && body.mode != ReplayMode::kEvents) {
     reader.Reject(Reason::kInvalidMember, "\"speed\" is for mode events only");
   }
+  const auto input = reader.OptionalString("input");
+  if (input == "current") {
+    body.input = ReplayInput::kCurrent;
+  } else if (input && *input != "recorded") {
+    reader.Reject(Reason::kInvalidMember, "\"input\" must be recorded or current");
+  }
+  if (input && body.mode != ReplayMode::kRecorded) {
+    reader.Reject(Reason::kInvalidMember, "\"input\" is for mode recorded only");
+  }
   body.speed = speed.value_or(0);
   if (body.speed > 0) body.speed = std::max(body.speed, kLeastSpeed);
   return FinishReading(reader, std::move(body));

@@ -31,7 +31,8 @@ Result<RunBody> ParseRegenerateBody(std::string_view body, bool with_files = fal
 enum class ReplayMode { kEvents, kRecorded, kLive };
 struct ReplayBody {
   ReplayMode mode = ReplayMode::kEvents;
-  double speed = 0;  // for kEvents: the factor to the recorded speed; 0: at once
+  double speed = 0;                            // for kEvents: the factor to the recorded speed; 0: at once
+  ReplayInput input = ReplayInput::kRecorded;  // for kRecorded
 };
 Result<ReplayBody> ParseReplayBody(std::string_view body);
 

@@ -237,7 +237,7 @@ Result<Outcome> Replay(Engine& engine, const Request& request) {
     case ReplayMode::kEvents:
       return StreamOf(TRY(engine.ReplayEvents(target.chat_id, target.interaction_id, body.speed)));
     case ReplayMode::kRecorded: {
-      const auto report = TRY(engine.ReplayRecorded(target.chat_id, target.interaction_id));
+      const auto report = TRY(engine.ReplayRecorded(target.chat_id, target.interaction_id, body.input));
       return ReportReply(report, "recorded");
     }
     case ReplayMode::kLive:

@@ -173,7 +173,7 @@ void AnthropicClient::Generate(const ModelRequest& asked, ModelStream& stream, s
   if (ways.drops_foreign) http.headers.emplace_back("anthropic-beta", "thinking-binding-controls-2026-08-01");
   AddHeaders(http, options_.additions);
   http.body = BuildMessagesRequest(request, facts, options_.provider, ways, search);
-  if (asked.sent) asked.sent(http.body);
+  if (ShowsDraft(asked, http.body, done)) return;
   const ProviderResponse::Source source{options_.api_key, options_.provider, request.max_response_bytes,
                                         request.used_call_ids};
   const auto reader = std::make_shared<ResponseReader>(std::make_unique<AnthropicResponse>(stream, source),

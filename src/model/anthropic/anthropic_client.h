@@ -38,6 +38,7 @@ class AnthropicClient : public ModelClient {
 
   void Generate(const ModelRequest& asked, ModelStream& stream, std::stop_token stop, Done done) override;
   ModelService service() const override { return ServiceAt("anthropic", base_url_); }
+  bool makes_drafts() const override { return true; }
   std::vector<std::string> KnownModels() const override { return options_.models; }
   std::vector<LeftOutTool> LeftOutTools() const override { return tools_->LeftOut(); }
   void ListModels(std::stop_token stop, Listed done) override;

@@ -153,7 +153,7 @@ void OpenAiClient::Generate(const ModelRequest& asked, ModelStream& stream, std:
   const bool searches = tools()->OffersSearch(options().web_search, asked);
   http.body = BuildChatCompletionRequest(request, options().provider, refused, &sent, facts.effort,
                                          CacheMembersFor(facts.cache, options().base_url, request.model), searches);
-  if (asked.sent) asked.sent(http.body);
+  if (ShowsDraft(asked, http.body, done)) return;
   const ProviderResponse::Source source{options().api_key, options().provider, request.max_response_bytes,
                                         request.used_call_ids};
   auto reader = std::make_shared<ResponseReader>(std::make_unique<OpenAiResponse>(stream, source), options().api_key,
@@ -238,7 +238,7 @@ void ResponsesClient::Generate(const ModelRequest& asked, ModelStream& stream, s
   http.body = BuildResponsesRequest(request, facts, options().provider, refusals_->Of(request.model),
                                     CacheMembersFor(facts.cache, options().base_url, request.model),
                                     searches ? &options().web_search : nullptr);
-  if (asked.sent) asked.sent(http.body);
+  if (ShowsDraft(asked, http.body, done)) return;
   const ProviderResponse::Source source{options().api_key, options().provider, request.max_response_bytes,
                                         request.used_call_ids};
   auto reader = std::make_shared<ResponseReader>(std::make_unique<ResponsesResponse>(stream, source), options().api_key,

@@ -34,6 +34,7 @@ struct OpenAiOptions {
 class OpenAiService : public ModelClient {
  public:
   ModelService service() const override { return ServiceAt("openai", base_url_); }
+  bool makes_drafts() const override { return true; }
   std::vector<std::string> KnownModels() const override { return options_.models; }
   std::vector<LeftOutTool> LeftOutTools() const override { return tools_->LeftOut(); }
   void ListModels(std::stop_token stop, Listed done) override;

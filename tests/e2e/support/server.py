@@ -80,6 +80,7 @@ class Home:
             folder.mkdir(parents=True, exist_ok=True)
         self.keys = self.config / "reprise" / "keys.jwks"
         self.killed = False  # with kill -9, at least once
+        self.servers = 0  # that were started here
 
     def environment(self, **more):
         kept = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG") or k.endswith("SAN_OPTIONS")}
@@ -153,6 +154,7 @@ def open_sealed(path, keys):
 class Server:
     def __init__(self, home, provider=None, config=None, arguments=(), environment=None, plain=False, token=None, trust=False, wrapper=(), binary=BINARY):
         self.home = home
+        self.home.servers += 1
         self.plain = plain
         self.stopped = False
         self.closed = False
@@ -243,6 +245,13 @@ class Server:
         self.process.wait()
         self.process.stdout.close()
 
+    def _same_agent(self):
+        """What makes `reprise replay` compare with the requests of today; nothing if the agent may have changed since."""
+        if self.home.servers > 1 or not os.environ.get("REPRISE_E2E_DRIFT"):
+            return []
+        flags = [each for flag in ("--model", "--prompt-dir", "--workspace", "--config") if flag in self.arguments for each in (flag, self.arguments[self.arguments.index(flag) + 1])]
+        return ["--input", "current", *flags]
+
     def close(self):
         """Stops the server if it still runs, and checks what it leaves."""
         if self.closed:
@@ -258,13 +267,13 @@ class Server:
         if self.check_files:
             check_disk(self.home, self.plain)
             if self.check_records:
-                check_replay(self.home, self.plain)
+                check_replay(self.home, self.plain, self._same_agent())
 
 
-def check_replay(home, plain=False):
-    """Replays every recorded chat: on its record the agent must emit the same events again."""
+def check_replay(home, plain=False, same_agent=()):
+    """Replays every recorded chat: on its record the agent must emit the same events again, and with `same_agent` send the same requests."""
     for chat in sorted(file.parent.name for file in home.data.glob("*/chat.json")):
-        done = subprocess.run([str(CHECK_BINARY), "replay", chat, "--data-dir", str(home.data), *(["--plain"] if plain else [])], env=home.environment(),
+        done = subprocess.run([str(CHECK_BINARY), "replay", chat, "--data-dir", str(home.data), *(["--plain"] if plain else []), *same_agent], env=home.environment(),
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10 * SLACK, check=False)
         assert done.returncode == 0, f"replay of {chat}: {done.stdout[-3000:]} {done.stderr[-2000:]}"
 

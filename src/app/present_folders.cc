@@ -1,0 +1,68 @@
+#include "app/present_folders.h"
+
+#include <utility>
+
+#include "app/factories.h"
+#include "base/path.h"
+#include "base/terminal_text.h"
+#include "base/try.h"
+#include "tools/documents/sandboxed_reader.h"
+
+namespace reprise {
+
+struct PresentFolders::Opened {
+  std::shared_ptr<WorkspaceFolder> folder;
+  WorkspaceParts parts;
+  EngineOptions options;
+};
+
+PresentFolders::PresentFolders(const Options& options) : options_(options), documents_(MakeDocumentReader(options)) {}
+
+PresentFolders::~PresentFolders() = default;
+
+Result<std::unique_ptr<PresentFolders>> PresentFolders::Open(const Options& options) {
+  std::unique_ptr<PresentFolders> folders(new PresentFolders(options));
+  folders->models_ = TRY(MakeModelDirectory(folders->transport_, folders->options_));
+  return folders;
+}
+
+Result<PresentAgent> PresentFolders::At(const std::string& path) {
+  const std::string own = options_.has_workspace() ? Resolved(options_.workspace).string() : std::string();
+  const std::string& place = path.empty() ? own : path;
+  if (const auto known = opened_.find(place); known != opened_.end()) return AgentIn(*known->second);
+  if (!place.empty() && !IsDirectory(place)) {
+    return Fail(Reason::kNoSuchWorkspace, "there is no folder " + VisibleLine(place) + ", where this chat works");
+  }
+  Options options = options_;
+  bool is_own = false;
+  if (place != own && options_.of_folder) {
+    const auto configured = TRY(options_.of_folder(place));
+    options = TRY(configured.options());
+    is_own = configured.digest != options_.folder_digest;
+  }
+  const WorkspaceFolder::Shared shared{
+      .options = options_,
+      .transport = transport_,
+      .disk = disk_,
+      .own_tools = no_tools_,
+      .keys = nullptr,
+      .make_models = [this](const Options& chosen) { return MakeModelDirectory(transport_, chosen); }};
+  auto folder = TRY(WorkspaceFolder::Open(shared, std::move(options), place, is_own));
+  for (const McpServerOptions& server : folder->options().mcp_servers) {
+    folder->tools().SetServer({.name = server.name, .message = "not connected"}, {});
+  }
+  EngineOptions of_engine = EngineOptionsOf(folder->options(), place);
+  WorkspaceParts parts = folder->PartsFor(/*is_operator=*/true, nullptr);
+  auto opened = std::make_unique<Opened>(Opened{std::move(folder), std::move(parts), std::move(of_engine)});
+  return AgentIn(*opened_.emplace(place, std::move(opened)).first->second);
+}
+
+PresentAgent PresentFolders::AgentIn(const Opened& opened) const {
+  const FolderSettings* const settings = opened.parts.settings;
+  return {.workspace = opened.parts,
+          .options = opened.options,
+          .models = settings != nullptr ? settings->models : *models_,
+          .documents = documents_.get()};
+}
+
+}  // namespace reprise

@@ -1,0 +1,534 @@
+#include "engine/drift.h"
+
+#include <algorithm>
+#include <future>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include "agent/agent_loop.h"
+#include "agent/context.h"
+#include "agent/deferred_tools.h"
+#include "agent/prompt.h"
+#include "base/json.h"
+#include "base/terminal_text.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "domain/codec.h"
+#include "engine/prompt_alignment.h"
+#include "engine/run.h"
+#include "reprise/timestamp.h"
+
+namespace reprise {
+namespace {
+
+// --- the request of today --------------------------------------------------------------------------------------------
+
+// All that an agent has beside its prompt and its tools, for one request that is not sent.
+class Drafting final : public ModelClient, public AgentObserver, public ApprovalGate {
+ public:
+  Drafting(ModelClient& client, ApprovalMode mode) : client_(client), mode_(mode) {}
+  const std::string& body() const { return body_; }
+
+  void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) override {
+    ModelRequest draft = request;
+    draft.is_draft = true;
+    client_.Generate(draft, stream, std::move(stop), std::move(done));
+  }
+  void Requested(const Sent& sent) override { body_ = sent.body; }
+  void Emit(std::uint32_t, EventPayload) override {}
+  void AddTextDelta(std::uint32_t, std::string_view) override {}
+  void AddThinkingDelta(std::uint32_t, std::string_view) override {}
+  void FlushDeltas() override {}
+  void StateGrew(const AgentState&) override {}
+  std::vector<std::string> Ask(std::uint32_t, std::vector<event::ApprovalRequired>,
+                               std::optional<event::Rejected>) override {
+    return {};
+  }
+  Async<Result<Answered>> AwaitAnswer(std::vector<std::string>, std::stop_token, const Executor&) override {
+    co_return Fail(ErrorCode::kCancelled, "nobody is asked");
+  }
+  ApprovalMode ModeFor(const std::string&) override { return mode_; }
+  std::vector<Grant> StandingGrants(const Grant&) override { return {}; }
+  void NoteUse(const std::vector<std::string>&) override {}
+  Async<Result<Reply>> AskInput(std::uint32_t, event::InputRequired, std::stop_token, const Executor&) override {
+    co_return Fail(ErrorCode::kCancelled, "nobody is asked");
+  }
+
+ private:
+  ModelClient& client_;
+  const ApprovalMode mode_;
+  std::string body_;
+};
+
+// The agent of today, made ready for one chat.
+struct Present {
+  const PresentAgent& agent;
+  ModelDirectory::Resolved model;
+  SystemPrompt prompt;
+  DeferredTools tools;
+  FilesOfChat* files;
+  const Executor& executor;
+};
+
+// The body that the agent of today sends in this state. The failure of a request that cannot be made.
+Result<std::string> DraftBody(Present& present, AgentState state, ApprovalMode mode) {
+  AgentLimits limits = LimitsOf(present.agent.options, present.model);
+  limits.fits_context = false;
+  Drafting drafting(*present.model.client, mode);
+  AgentLoop loop({.model = drafting,
+                  .tools = present.tools,
+                  .observer = drafting,
+                  .approvals = drafting,
+                  .executor = present.executor,
+                  .prompt = present.prompt,
+                  .files = present.files,
+                  .documents = present.agent.documents,
+                  .instructions = present.agent.workspace.instructions},
+                 limits, present.model.model, std::move(state), {});
+  std::promise<AgentOutcome> ended;
+  loop.Start([&ended](AgentOutcome outcome) { ended.set_value(std::move(outcome)); });
+  AgentOutcome outcome = ended.get_future().get();
+  if (!drafting.body().empty() || !outcome.error) return drafting.body();
+  return Fail(*std::move(outcome.error));
+}
+
+// The agent's states before its requests.
+class States {
+ public:
+  // `before` is the parent's state; null if there is none.
+  States(const Interaction& of, const AgentState* before) : end_(*of.final_agent_state), before_(before) {
+    const RunRecord& record = *of.record;
+    first_round_ = record.resumed_from && !record.resumed_from->call_ids.empty() ? 1 : 0;
+    for (std::size_t i = record.first_message; i < end_.messages.size(); ++i) {
+      if (end_.messages[i].role == Role::kAssistant) answers_.push_back(i);
+    }
+    for (const AgentEvent& event : of.events) {
+      const auto* told = std::get_if<event::Compacted>(&event.payload);
+      if (told != nullptr) changes_.emplace_back(event.round_index, told);
+    }
+  }
+
+  // nullopt if the record does not tell which results were cleared by then.
+  std::optional<AgentState> Before(std::uint32_t round) const {
+    AgentState state;
+    const std::size_t answer = round - std::min(round, first_round_);
+    state.messages.Append(end_.messages, 0, answer < answers_.size() ? answers_[answer] : end_.messages.size());
+    const auto is_past = [round](const auto& change) { return change.first <= round; };
+    const auto past = static_cast<std::size_t>(std::ranges::count_if(changes_, is_past));
+    const auto count = [](auto begin, auto end, bool results) {
+      return std::count_if(begin, end, [&](const auto& change) { return (change.second->results > 0) == results; });
+    };
+    const auto middle = changes_.begin() + static_cast<std::ptrdiff_t>(past);
+    const bool will_sum_up = count(middle, changes_.end(), false) > 0;
+    const bool will_clear = count(middle, changes_.end(), true) > 0;
+    if (!will_clear) {
+      state.cleared = end_.cleared;
+    } else if (count(changes_.begin(), middle, true) > 0) {
+      return std::nullopt;
+    } else if (before_ != nullptr) {
+      state.cleared = before_->cleared;
+    }
+    if (!will_sum_up) {
+      state.compaction = end_.compaction;
+    } else if (count(changes_.begin(), middle, false) == 0) {
+      if (before_ != nullptr) state.compaction = before_->compaction;
+    } else {
+      const auto last = std::find_if(std::make_reverse_iterator(middle), changes_.rend(),
+                                     [](const auto& change) { return change.second->results == 0; });
+      state.compaction =
+          Compaction{.first = end_.compaction ? end_.compaction->first : 0, .end = 0, .summary = last->second->summary};
+      state.compaction->end = state.compaction->first + static_cast<std::uint64_t>(last->second->messages);
+    }
+    return state;
+  }
+
+ private:
+  const AgentState& end_;
+  const AgentState* const before_;
+  std::uint32_t first_round_ = 0;
+  std::vector<std::size_t> answers_;  // places of the model's messages
+  std::vector<std::pair<std::uint32_t, const event::Compacted*>> changes_;
+};
+
+// --- the parts of a body ---------------------------------------------------------------------------------------------
+
+// A body taken apart, whichever of the three interfaces it is for.
+struct Told {
+  std::string system, system_path;
+  std::vector<std::pair<std::string, Json>> tools;
+  Json parameters = Json::object(), messages = Json::array();
+  std::string messages_path;
+};
+
+// Marks for the provider's cache stand at places that depend on everything else.
+void TakeCacheMarks(Json& json, Json& found) {
+  if (json.is_object()) {
+    if (const auto mark = json.find("cache_control"); mark != json.end()) {
+      found = *mark;
+      json.erase("cache_control");
+    }
+  }
+  if (json.is_structured()) {
+    for (Json& each : json) TakeCacheMarks(each, found);
+  }
+}
+
+// Of a text, or of parts with texts.
+std::string TextOf(const Json& content) {
+  if (content.is_string()) return content.get<std::string>();
+  std::string text;
+  if (content.is_array()) {
+    for (const Json& part : content) text += TextMember(part, "text");
+  }
+  return text;
+}
+
+std::string NameOf(const Json& tool) {
+  const Json& function = MemberOf(tool, "function");
+  std::string name = TextMember(function.is_object() ? function : tool, "name");
+  return name.empty() ? TextMember(tool, "type") : name;
+}
+
+Result<Told> ReadTold(const std::string& text) {
+  Json body = TRY(ParseJson(text, std::numeric_limits<int>::max()));
+  Told told;
+  Json mark;
+  TakeCacheMarks(body, mark);
+  if (!mark.is_null()) told.parameters["cache_control"] = std::move(mark);
+  for (auto& [name, value] : body.items()) {
+    if (name == "tools" && value.is_array()) {
+      for (Json& tool : value) {
+        std::string tool_name = NameOf(tool);
+        told.tools.emplace_back(std::move(tool_name), std::move(tool));
+      }
+    } else if (name == "system" || name == "instructions") {
+      told.system = TextOf(value);
+      told.system_path = "/" + name;
+    } else if (name == "messages" || name == "input") {
+      told.messages = std::move(value);
+      told.messages_path = "/" + name;
+    } else {
+      told.parameters[name] = std::move(value);
+    }
+  }
+  const bool has_system =
+      told.messages.is_array() && !told.messages.empty() &&
+      (TextMember(told.messages[0], "role") == "system" || TextMember(told.messages[0], "role") == "developer");
+  if (has_system) {
+    told.system = TextOf(MemberOf(told.messages[0], "content"));
+    told.system_path = told.messages_path + "/0/content";
+    told.messages[0] = nullptr;  // so that the others keep their places
+  }
+  return told;
+}
+
+std::string TextOrJson(const Json& value) { return value.is_string() ? value.get<std::string>() : DumpJson(value); }
+
+// The first place where they differ.
+struct Difference {
+  std::string path;
+  Json before, after;  // null: not there
+};
+Difference FirstDifference(const Json& before, const Json& after, std::string path) {
+  if (before.is_object() && after.is_object()) {
+    for (const Json* side : {&before, &after}) {
+      for (const auto& [name, value] : side->items()) {
+        const Json& was = MemberOf(before, name);
+        const Json& is = MemberOf(after, name);
+        if (was != is) return FirstDifference(was, is, path + Json::json_pointer().operator/=(name).to_string());
+      }
+    }
+  }
+  if (before.is_array() && after.is_array()) {
+    for (std::size_t i = 0; i < std::max(before.size(), after.size()); ++i) {
+      const Json was = i < before.size() ? before[i] : Json(), is = i < after.size() ? after[i] : Json();
+      if (was != is) return FirstDifference(was, is, path + "/" + std::to_string(i));
+    }
+  }
+  return {std::move(path), before, after};
+}
+
+// --- the system prompt -----------------------------------------------------------------------------------------------
+
+std::vector<PresentModule> PresentModules(const Present& present, const std::string& date) {
+  PromptValues values{.date = date, .memory = {}};
+  const std::int64_t budget = Context(present.model.context_window).budget();
+  if (budget > 0) values.max_plain_bytes = static_cast<std::size_t>(budget) * 3 / 4;
+  const auto texts = ComposedModules(present.prompt, present.tools.Current()->specs(), values);
+  SystemPrompt any = present.prompt;
+  any.workspace = any.environment = any.git = kAnyValue;
+  values.date = values.memory = kAnyValue;
+  std::vector<PresentModule> modules;
+  for (PromptModule& module : ComposedModules(any, {ToolSpec{std::string(kAnyValue), {}, {}}}, values)) {
+    const auto text = std::ranges::find(texts, module.name, &PromptModule::name);
+    modules.push_back(
+        {std::move(module.name), text == texts.end() ? std::string() : text->text, std::move(module.text)});
+  }
+  return modules;
+}
+
+Drift::Cause CauseOf(const std::string& module) {
+  if (module == kProjectModule) return Drift::Cause::kInstructions;
+  return module == kSkillsModule ? Drift::Cause::kSkill : Drift::Cause::kModule;
+}
+
+// The skill whose line differs ("- NAME (FILE): ...").
+std::string SkillIn(std::string_view before, std::string_view after) {
+  for (const auto& [some, others] : {std::pair(after, before), std::pair(before, after)}) {
+    for (std::string_view rest = some; !rest.empty();) {
+      const std::string_view line = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+      if (line.starts_with("- ") && others.find(line) == others.npos) {
+        return std::string(line.substr(2, line.find_first_of(" :", 2) - 2));
+      }
+    }
+  }
+  return std::string(kSkillsModule);
+}
+
+// --- the comparison --------------------------------------------------------------------------------------------------
+
+class Comparison {
+ public:
+  Comparison(const Present& present, DriftReport& report) : present_(present), report_(report) {
+    for (const ToolServer& server : present.agent.workspace.tools.Servers()) {
+      if (server.state != ToolServer::State::kReady) away_.push_back(server.name);
+    }
+  }
+
+  // Compares a body with that of today. `names`: the recorded modules; nullopt: not on record.
+  void Compare(std::uint64_t index, const SentRequest& sent, const std::optional<std::vector<std::string>>& names,
+               const Told& before, const Told& after, bool is_shortened) {
+    index_ = index;
+    ComparePrompt(before, names, FormatTimestamp(sent.at).substr(0, std::string_view("2026-11-21").size()));
+    CompareTools(before.tools, after.tools);
+    CompareParameters(before.parameters, after.parameters);
+    if (before.messages == after.messages) return;
+    Difference first = FirstDifference(before.messages, after.messages, before.messages_path);
+    Add({.cause = is_shortened ? Drift::Cause::kCompaction : Drift::Cause::kProgram,
+         .path = std::move(first.path),
+         .before = TextOrNothing(first.before),
+         .after = TextOrNothing(first.after)});
+  }
+
+  void AddModel(const std::string& before, const std::string& after) {
+    Add({.cause = Drift::Cause::kModel, .name = after, .path = "/model", .before = before, .after = after});
+  }
+  void AddUnmade(std::uint64_t index, const Error& why) {
+    index_ = index;
+    Add({.cause = Drift::Cause::kCompaction, .after = why.message});
+  }
+
+ private:
+  static std::string TextOrNothing(const Json& value) { return value.is_null() ? std::string() : TextOrJson(value); }
+
+  // What an earlier request has shown is not repeated.
+  void Add(Drift drift) {
+    if (!known_.emplace(drift.cause, drift.name, drift.before, drift.after).second) return;
+    drift.request = index_;
+    report_.found.push_back(std::move(drift));
+  }
+  bool IsAway(std::string_view name, std::string_view around) const {
+    return std::ranges::any_of(away_, [&](const std::string& server) {
+      return around.empty() ? name == std::string(kServerModule) + server
+                            : name.starts_with(server + std::string(around));
+    });
+  }
+
+  void ComparePrompt(const Told& before, const std::optional<std::vector<std::string>>& names,
+                     const std::string& date) {
+    const std::vector<PresentModule> modules = PresentModules(present_, date);
+    const auto is_there = [&](const std::string& name) {
+      return std::ranges::find(modules, name, &PresentModule::name) != modules.end();
+    };
+    const auto add = [&](const std::string& name, std::string was, std::string is) {
+      const Drift::Cause cause = CauseOf(name);
+      std::string what = cause == Drift::Cause::kSkill ? SkillIn(was, is) : name;
+      Add({.cause = cause,
+           .name = std::move(what),
+           .path = before.system_path,
+           .before = std::move(was),
+           .after = std::move(is)});
+    };
+    // Recorded modules that are gone, in their order.
+    std::vector<std::string> gone;
+    bool has_more = !names;  // text of clients and hooks
+    for (const std::string& name : names.value_or(std::vector<std::string>())) {
+      const bool is_of_others = name == kRequestPart || name == kHookPart || IsAway(name, "");
+      has_more = has_more || is_of_others;
+      if (!is_of_others && !is_there(name)) gone.push_back(name);
+    }
+    for (PromptGap& gap : AlignPrompt(before.system, modules)) {
+      const bool is_changed = !gap.text.empty();
+      std::erase_if(gap.modules, [&](const PresentModule* module) {
+        return module->may_be_empty() && (!is_changed || !names || std::ranges::count(*names, module->name) == 0);
+      });
+      for (const PresentModule* module : gap.modules) add(module->name, std::exchange(gap.text, {}), module->text);
+      if (gap.text.empty() || (gone.empty() && has_more)) continue;
+      const std::string name = gone.empty() ? std::string() : gone.front();
+      if (!gone.empty()) gone.erase(gone.begin());
+      add(name, std::move(gap.text), "");
+    }
+    for (const std::string& name : gone) add(name, "(see the request)", "");
+  }
+
+  void CompareTools(const std::vector<std::pair<std::string, Json>>& before,
+                    const std::vector<std::pair<std::string, Json>>& after) {
+    using Named = std::pair<std::string, Json>;
+    const auto is_unknown = [&](const std::string& name) {
+      return IsAway(name, "__") || (!away_.empty() && name == kSearchToolsName);
+    };
+    std::vector<std::string> was, is;  // the order of those that both have
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      const auto& [name, tool] = before[i];
+      const std::string path = "/tools/" + std::to_string(i);
+      const auto now = std::ranges::find(after, name, &Named::first);
+      if (now != after.end()) was.push_back(name);
+      if (now != after.end() && now->second != tool) {
+        Difference first = FirstDifference(tool, now->second, path);
+        Add({.cause = Drift::Cause::kTool,
+             .name = name,
+             .path = std::move(first.path),
+             .before = TextOrNothing(first.before),
+             .after = TextOrNothing(first.after)});
+      } else if (now == after.end() && !is_unknown(name)) {
+        Add({.cause = Drift::Cause::kTool, .name = name, .path = path, .before = DumpJson(tool)});
+      }
+    }
+    for (std::size_t i = 0; i < after.size(); ++i) {
+      const auto& [name, tool] = after[i];
+      if (std::ranges::find(before, name, &Named::first) != before.end()) {
+        is.push_back(name);
+      } else if (!is_unknown(name)) {
+        Add({.cause = Drift::Cause::kTool,
+             .name = name,
+             .path = "/tools/" + std::to_string(i),
+             .after = DumpJson(tool)});
+      }
+    }
+    const auto moved = std::ranges::mismatch(was, is);
+    if (moved.in1 == was.end() || moved.in2 == is.end()) return;
+    Add({.cause = Drift::Cause::kTool,
+         .name = *moved.in2,
+         .path = "/tools",
+         .before = "(after " + *moved.in1 + ")",
+         .after = "(before " + *moved.in1 + ")"});
+  }
+
+  void CompareParameters(const Json& before, const Json& after) {
+    std::set<std::string> names;
+    for (const Json* side : {&before, &after}) {
+      for (const auto& [name, value] : side->items()) names.insert(name);
+    }
+    for (const std::string& name : names) {
+      const Json& was = MemberOf(before, name);
+      const Json& is = MemberOf(after, name);
+      if (was == is || name == "model") continue;
+      Add({.cause = Drift::Cause::kParameter,
+           .name = name,
+           .path = "/" + name,
+           .before = TextOrNothing(was),
+           .after = TextOrNothing(is)});
+    }
+  }
+
+  const Present& present_;
+  DriftReport& report_;
+  std::vector<std::string> away_;  // MCP servers that are not connected
+  std::uint64_t index_ = 0;
+  std::set<std::tuple<Drift::Cause, std::string, std::string, std::string>> known_;
+};
+
+// The mode that the chat had then, as far as requests depend on it: which tools a plan needs.
+ApprovalMode ModeThen(const Present& present, const Told& told) {
+  const auto tools = present.agent.workspace.tools.Current();
+  for (const auto& [name, tool] : told.tools) {
+    const Tool* const now = tools->Find(name);
+    if (now != nullptr && now->traits().ends_planning) return ApprovalMode::kPlan;
+  }
+  return present.agent.options.approval_mode;
+}
+
+}  // namespace
+
+Result<DriftReport> FindDrift(const Interaction& interaction, CheckpointStore& store, FilesOfChat* files,
+                              const PresentAgent& agent, const Executor& executor) {
+  if (!interaction.record || !interaction.record->requests) {
+    return Fail(Reason::kNotReplayable,
+                "the requests of this turn are not on record, because an earlier version ran it");
+  }
+  const RunRecord& record = *interaction.record;
+  DriftReport report;
+  const std::string wanted = record.names_model ? interaction.model : agent.chosen_model;
+  auto model = agent.models.Resolve(wanted);
+  const std::string name_now = model ? model->full_name : std::string();
+  if (!model || name_now != interaction.model) {
+    auto recorded = agent.models.Resolve(interaction.model);
+    if (recorded) model = std::move(recorded);
+  }
+  Present present{.agent = agent,
+                  .model = model.value_or(ModelDirectory::Resolved{}),
+                  .prompt = agent.workspace.prompt ? agent.workspace.prompt() : SystemPrompt{},
+                  .tools = DeferredTools(agent.workspace.tools, model ? model->context_window : 0),
+                  .files = files,
+                  .executor = executor};
+  if (present.prompt.git_of) present.prompt.git = present.prompt.git_of(interaction.chat_id.str());
+  Comparison comparison(present, report);
+  if (name_now != interaction.model) comparison.AddModel(interaction.model, name_now);
+  const bool is_comparable = model && model->full_name == interaction.model && model->client->makes_drafts();
+  if (!is_comparable) return report;
+
+  std::optional<AgentState> before;
+  if (interaction.parent_id) {
+    auto loaded = store.LoadFinalState(interaction.chat_id, *interaction.parent_id);
+    if (!loaded && !IsNotFound(loaded.error())) return Fail(loaded.error());
+    if (loaded) before = *std::move(loaded);
+  }
+  const States states(interaction, before ? &*before : nullptr);
+  RequestBodies bodies(store, files);
+  std::set<std::uint32_t> done;  // a request that repeats another one is not compared again
+  for (std::size_t i = 0; i < record.requests->size(); ++i) {
+    const SentRequest& sent = (*record.requests)[i];
+    if (sent.purpose != SentRequest::Purpose::kTurn || !done.insert(sent.round).second) continue;
+    auto state = states.Before(sent.round);
+    auto body = bodies.Of(interaction, i);
+    if (!state || (!body && IsNotFound(body.error()))) continue;
+    const Told told = TRY(ReadTold(TRY(std::move(body))));
+    const bool is_shortened = state->compaction || state->cleared > 0;
+    const auto draft = DraftBody(present, *std::move(state), ModeThen(present, told));
+    ++report.requests;
+    if (!draft) {
+      comparison.AddUnmade(i, draft.error());
+      continue;
+    }
+    comparison.Compare(i, sent, TRY(bodies.ModulesOf(interaction, i)), told, TRY(ReadTold(*draft)), is_shortened);
+  }
+  return report;
+}
+
+std::string Describe(const Drift& drift) {
+  constexpr std::size_t kShown = 100, kBefore = 24;  // bytes of a text, and of them before the difference
+  const auto [was, is] = std::ranges::mismatch(drift.before, drift.after);
+  auto from = static_cast<std::size_t>(was - drift.before.begin());
+  from -= std::min(from, kBefore);
+  while (from > 0 && (static_cast<unsigned char>(drift.before[from - 1]) & 0x80) != 0) --from;
+  const auto line = [&](const char* sign, const std::string& text) {
+    if (text.empty()) return std::string();
+    const bool cut = text.size() - from > kShown;
+    std::string shown = text.substr(from, kShown);
+    shown.resize(shown.size() - IncompleteUtf8Tail(shown));
+    return std::string("\n  ") + sign + (from > 0 ? " ..." : " ") + VisibleLine(shown) + (cut ? "..." : "");
+  };
+  std::string text(ToString(drift.cause));
+  if (!drift.name.empty()) text += " " + VisibleLine(drift.name);
+  text += drift.before.empty() ? " is new" : drift.after.empty() ? " is gone" : " has changed";
+  if (!drift.path.empty())
+    text += " (" + VisibleLine(drift.path) + " of request " + std::to_string(drift.request) + ")";
+  return text + line("-", drift.before) + line("+", drift.after);
+}
+
+}  // namespace reprise

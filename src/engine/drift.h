@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+
+#include "base/async.h"
+#include "engine/request_body.h"
+#include "reprise/engine.h"
+#include "reprise/replay.h"
+#include "reprise/workspaces.h"
+
+// What the agent of today would tell the model in a recorded turn, and how that differs from what it was told.
+namespace reprise {
+
+// The agent of today. All must outlive its use.
+struct PresentAgent {
+  const WorkspaceParts& workspace;
+  const EngineOptions& options;
+  const ModelDirectory& models;
+  std::string chosen_model{};  // ChatSummary::chosen_model
+  DocumentReader* documents = nullptr;
+};
+
+// Puts each request of the turn together anew, along the recorded answers and results, and compares it with the one on
+// record. Sends nothing, and runs no tool and no hook. Not compared: requests for summaries and of sub-agents, a hook's
+// or a client's text in the prompt, values of placeholders, tools and words of MCP servers that are not connected, and
+// requests with a file that was deleted since. May run jobs of `executor`. kConflict (reason "not_replayable") if no
+// requests are on record. REQUIRES: CheckReplayable.
+Result<DriftReport> FindDrift(const Interaction& interaction, CheckpointStore& store, FilesOfChat* files,
+                              const PresentAgent& agent, const Executor& executor);
+
+// For people, without a line end: "module 10-rules has changed", and a line each of what it was and is, shortened to
+// the place of the first difference. Other texts' control characters are spelled out.
+std::string Describe(const Drift& drift);
+
+}  // namespace reprise
