@@ -116,6 +116,7 @@ Exited ReplayChat(ChatReader& reader, const RecordReference& what, const Command
   InteractionStore& store = reader.store();
   const std::string& folder = reader.options().data_dir;
   FilesInStore files(reader.files(), what.chat);
+  RequestBodies bodies(store, &files);
   std::unique_ptr<PresentFolders> present;
   Drifts drifts;
   if (line.current) {
@@ -124,7 +125,7 @@ Exited ReplayChat(ChatReader& reader, const RecordReference& what, const Command
       PresentAgent agent = TRY(present->At(interaction.workspace));
       const auto summary = store.LoadSummary(what.chat);
       if (summary) agent.chosen_model = summary->chosen_model;
-      return FindDrift(interaction, store, &files, agent, executor);
+      return FindDrift(interaction, bodies, agent, executor);
     };
   }
   if (what.interaction) {
@@ -133,7 +134,6 @@ Exited ReplayChat(ChatReader& reader, const RecordReference& what, const Command
   }
   const auto chat = store.LoadChat(what.chat);
   if (!chat) return Complain(NotThere(chat.error(), what, folder));
-  RequestBodies bodies(store, &files);
   int status = chat->damaged.empty() ? kExitOk : kExitFailure;
   for (const Interaction& each : chat->interactions) {
     // One by one, because a long chat loads without their states.

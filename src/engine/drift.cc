@@ -427,7 +427,7 @@ class Comparison {
     for (const std::string& name : names) {
       const Json& was = MemberOf(before, name);
       const Json& is = MemberOf(after, name);
-      if (was == is || name == "model") continue;
+      if (was == is || name == "model" || name == "prompt_cache_key") continue;  // that is made of everything else
       Add({.cause = Drift::Cause::kParameter,
            .name = name,
            .path = "/" + name,
@@ -443,20 +443,21 @@ class Comparison {
   std::set<std::tuple<Drift::Cause, std::string, std::string, std::string>> known_;
 };
 
-// The mode that the chat had then, as far as requests depend on it: which tools a plan needs.
+// The mode that the chat had then, as far as requests depend on it: a tool ends the planning.
 ApprovalMode ModeThen(const Present& present, const Told& told) {
   const auto tools = present.agent.workspace.tools.Current();
   for (const auto& [name, tool] : told.tools) {
     const Tool* const now = tools->Find(name);
     if (now != nullptr && now->traits().ends_planning) return ApprovalMode::kPlan;
   }
-  return present.agent.options.approval_mode;
+  const ApprovalMode now = present.agent.options.approval_mode;
+  return now == ApprovalMode::kPlan ? ApprovalMode::kAsk : now;
 }
 
 }  // namespace
 
-Result<DriftReport> FindDrift(const Interaction& interaction, CheckpointStore& store, FilesOfChat* files,
-                              const PresentAgent& agent, const Executor& executor) {
+Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bodies, const PresentAgent& agent,
+                              const Executor& executor) {
   if (!interaction.record || !interaction.record->requests) {
     return Fail(Reason::kNotReplayable,
                 "the requests of this turn are not on record, because an earlier version ran it");
@@ -474,7 +475,7 @@ Result<DriftReport> FindDrift(const Interaction& interaction, CheckpointStore& s
                   .model = model.value_or(ModelDirectory::Resolved{}),
                   .prompt = agent.workspace.prompt ? agent.workspace.prompt() : SystemPrompt{},
                   .tools = DeferredTools(agent.workspace.tools, model ? model->context_window : 0),
-                  .files = files,
+                  .files = bodies.files(),
                   .executor = executor};
   if (present.prompt.git_of) present.prompt.git = present.prompt.git_of(interaction.chat_id.str());
   Comparison comparison(present, report);
@@ -484,12 +485,11 @@ Result<DriftReport> FindDrift(const Interaction& interaction, CheckpointStore& s
 
   std::optional<AgentState> before;
   if (interaction.parent_id) {
-    auto loaded = store.LoadFinalState(interaction.chat_id, *interaction.parent_id);
+    auto loaded = bodies.store().LoadFinalState(interaction.chat_id, *interaction.parent_id);
     if (!loaded && !IsNotFound(loaded.error())) return Fail(loaded.error());
     if (loaded) before = *std::move(loaded);
   }
   const States states(interaction, before ? &*before : nullptr);
-  RequestBodies bodies(store, files);
   std::set<std::uint32_t> done;  // a request that repeats another one is not compared again
   for (std::size_t i = 0; i < record.requests->size(); ++i) {
     const SentRequest& sent = (*record.requests)[i];

@@ -60,7 +60,7 @@ class Alignment {
     std::size_t cost = 0, modules = 0, paragraphs = 0;
     bool is_match = false;
   };
-  static constexpr std::size_t kLeftOver = 10, kMayBeEmpty = 1, kAnyValues = 4, kAnyParagraph = 9, kMostOfValue = 64;
+  static constexpr std::size_t kLeftOver = 10, kMayBeEmpty = 1, kAnyParagraph = 9, kMostOfValue = 64;
 
   std::string_view Text(std::size_t first, std::size_t end) const {
     return recorded_.substr(begins_[first], begins_[end] - kBlankLine.size() - begins_[first]);
@@ -89,7 +89,7 @@ class Alignment {
             if (text == module.text) {
               consider(0, 1, n, true);
             } else if (Matches(text, module.pattern)) {
-              consider(kAnyValues + kAnyParagraph * n, 1, n, true);
+              consider(kAnyParagraph * n, 1, n, true);
             }
           }
           consider(module.may_be_empty() ? kMayBeEmpty : kLeftOver, 1, 0, false);

@@ -172,7 +172,8 @@ Result<ReplayReport> Replays::Recorded(const ChatId& chat, InteractionId interac
   const ChatSummary summary = TRY(services_.parts.store.LoadSummary(chat));
   std::optional<FilesInStore> files;
   if (services_.parts.files) files.emplace(*services_.parts.files, chat);
-  report.drift = TRY(FindDrift(stored, services_.parts.store, files ? &*files : nullptr,
+  RequestBodies bodies(services_.parts.store, files ? &*files : nullptr);
+  report.drift = TRY(FindDrift(stored, bodies,
                                {.workspace = *workspace,
                                 .options = services_.OptionsOf(*workspace),
                                 .models = services_.ModelsOf(*workspace),

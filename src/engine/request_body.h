@@ -39,6 +39,8 @@ Result<std::string> RestoreBody(const SentBody& sent, std::string_view before, c
 class RequestBodies {
  public:
   RequestBodies(CheckpointStore& store, FilesOfChat* files) : store_(store), files_(files) {}
+  CheckpointStore& store() const { return store_; }
+  FilesOfChat* files() const { return files_; }
 
   // Of the request `index` of a whole interaction. Fast if the one before it was asked for lately. kNotFound: no
   // such request is on record; RestoreBody's failures, the store's.
