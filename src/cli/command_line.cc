@@ -207,6 +207,16 @@ class Grammar {
         ->check(CLI::Range(0, 1'000'000'000));
     AddReading(*search);
 
+    CLI::App* blame = Add("blame", "Print which turn wrote each line of a file, and who allowed that");
+    blame->add_option("FILE", out_.argument, "a file; FILE:12 or FILE:3-7 for some of its lines")->required();
+    CLI::Option* notes = blame->add_flag("--notes", out_.notes, "print text for `git notes add -F -`");
+    CLI::Option* format = blame->add_option("--format", out_.format, "agent-trace (version 0.1.0), for other programs")
+                              ->type_name("FORMAT")
+                              ->check(CLI::IsMember({"agent-trace"}))
+                              ->excludes(notes);
+    AddReading(*blame);
+    blame->get_option("--json")->excludes(notes)->excludes(format);
+
     for (const auto& [name, help] : {std::pair("encrypt", "Seal plain chats, or one plain file"),
                                      std::pair("decrypt", "Write plain copies of sealed chats, or of one file")}) {
       CLI::App* command = Add(name, help);

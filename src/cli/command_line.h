@@ -38,6 +38,7 @@ struct CommandLine {
   std::string argument;  // the object of `ls`, `cat` and `show`; may be empty for `ls`
   bool json = false;
   bool requests = false;  // show: the requests
+  bool notes = false;     // of `blame`: text for a git note
   bool all_branches = false;
   KeysRequest keys;
   TokenRequest token;
@@ -47,7 +48,7 @@ struct CommandLine {
   // For commands that export, import, check or convert chats.
   std::vector<std::string> arguments;          // the objects of `verify`, `export`, `import`, `encrypt` and `decrypt`
   std::string output;                          // a file or a folder; empty: stdout
-  std::string format;                          // of `export`: "json", "markdown", "jsonl"
+  std::string format;                          // of `export`: "json", "markdown", "jsonl"; of `blame`: "agent-trace"
   std::string branches;                        // of `export`: "head", "all", or empty: the format's usual choice
   std::string mode;                            // of `replay`: "recorded", "events"
   double speed = 0;                            // of `replay`: factor for the pauses between events; 0: no pauses

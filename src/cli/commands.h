@@ -71,6 +71,9 @@ CommandFunction RunImport;
 // Finds a text in messages, answers, tool calls and results of all chats. kExitFailure if nothing was found, as with
 // grep, or if something was unreadable.
 CommandFunction RunSearch;
+// Prints who wrote each line of a file, from what chats have recorded. kExitFailure if a chat was unreadable, or if no
+// chat worked in a folder of the file.
+CommandFunction RunBlame;
 // Moves chats to the trash. kExitFailure if one of them was not moved.
 CommandFunction RunRm;
 // Lists the trash, or restores one chat under its name.

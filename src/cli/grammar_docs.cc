@@ -50,6 +50,8 @@ constexpr CommandExample kExamples[] = {
     {"import", "reprise import backup", "bring them in again, as new chats"},
     {"search", "reprise search invoice", "where that word was said"},
     {"search", "reprise search --regex \"int(eger)? overflow\" --chat notes", "a pattern, in one chat"},
+    {"blame", "reprise blame src/main.cc", "which turn wrote each line, and who allowed it"},
+    {"blame", "reprise blame src/main.cc:10-20 --json", "ten lines, for a program"},
     {"encrypt", "reprise encrypt --all --in-place", "seal a data folder that was plain"},
     {"decrypt", "reprise decrypt --all -o plain-chats", "a plain copy of all chats"},
     {"keys init", "reprise keys init", "make the key file, if there is none"},

@@ -28,6 +28,7 @@ constexpr std::pair<std::string_view, CommandFunction*> kCommands[] = {
     {"export", RunExport},
     {"import", RunImport},
     {"search", RunSearch},
+    {"blame", RunBlame},
     {"rm", RunRm},
     {"restore", RunRestore},
     {"mv", RunMv},

@@ -73,6 +73,7 @@ class ChatReader {
   InteractionStore& store() { return *store_; }
   FileStore& files() { return *files_; }
   BlobStore& blobs() { return *blobs_; }
+  const ChatSource& source() const { return source_; }
   const Options& options() const { return options_; }
   // The ids of all chats, including damaged ones.
   Result<std::vector<ChatId>> AllChats() const;
