@@ -56,8 +56,9 @@ Result<Place> ParsePlace(const std::string& text) {
 
 // The file that is blamed.
 struct Blamed {
-  std::string path, text;
-  std::vector<std::string> lines;
+  std::string path;
+  std::string text{};
+  std::vector<std::string> lines{};
   std::size_t from = 0, to = 0;  // the lines [from, to) that are asked for
 };
 

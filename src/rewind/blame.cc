@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -23,7 +24,20 @@ using Text = std::uint32_t;                 // a line's text, as a number
 struct Version {
   std::vector<Text> texts{};
   std::vector<Origin> origins{};
+  std::vector<Text> sorted{};  // the texts
 };
+
+std::vector<Text> Sorted(std::vector<Text> texts) {
+  std::ranges::sort(texts);
+  return texts;
+}
+
+// How many lines only one of them has, in whatever order. REQUIRES: both are sorted.
+std::size_t Distance(const std::vector<Text>& a, const std::vector<Text>& b) {
+  std::vector<Text> apart;
+  std::ranges::set_symmetric_difference(a, b, std::back_inserter(apart));
+  return apart.size();
+}
 
 // Lines [from, to) of the old version became lines [after_from, after_to) of the new one.
 struct Segment {
@@ -57,7 +71,7 @@ Tallies TalliesOf(const Segment& segment, const Version& old, const std::vector<
 std::vector<std::pair<std::size_t, std::size_t>> AnchorsOf(const std::vector<Text>& old,
                                                            const std::vector<Text>& texts) {
   struct Place {
-    std::size_t before = 0, after = 0, count_before = 0, count_after = 0;
+    std::size_t before = 0, count_before = 0, count_after = 0;
   };
   std::unordered_map<Text, Place> places;
   for (std::size_t i = 0; i < old.size(); ++i) {
@@ -126,6 +140,7 @@ Version Changed(const Version& old, std::vector<Text> texts, Origin writer) {
   std::size_t from = 0, after_from = 0;
   Version version{.texts = std::move(texts)};
   version.origins.resize(version.texts.size());
+  version.sorted = Sorted(version.texts);
   auto anchors = AnchorsOf(old.texts, version.texts);
   anchors.emplace_back(old.texts.size(), version.texts.size());
   std::vector<Tallies> tallies;
@@ -153,14 +168,6 @@ Version Changed(const Version& old, std::vector<Text> texts, Origin writer) {
     });
   }
   return version;
-}
-
-// How many lines only one of them has, in whatever order.
-std::size_t Distance(std::vector<Text> a, std::vector<Text> b) {
-  std::ranges::sort(a), std::ranges::sort(b);
-  std::vector<Text> apart;
-  std::ranges::set_symmetric_difference(a, b, std::back_inserter(apart));
-  return apart.size();
 }
 
 bool IsFile(const std::optional<FileVersion>& version) { return version && version->kind == FileVersion::Kind::kFile; }
@@ -280,7 +287,7 @@ class FileHistory {
 
   static double ShareOfLines(const std::optional<std::vector<Text>>& a, const std::vector<Text>& b) {
     const std::size_t all = a ? a->size() + b.size() : 0;
-    return all == 0 ? 0 : static_cast<double>(all - Distance(*a, b)) / static_cast<double>(all);
+    return all == 0 ? 0 : static_cast<double>(all - Distance(Sorted(*a), Sorted(b))) / static_cast<double>(all);
   }
 
   void Take(std::size_t index) {
@@ -318,38 +325,56 @@ class FileHistory {
     return known == known_.end() ? nullptr : known->second;
   }
   KnownVersion Keep(const FileVersion& version, Version made) {
+    for (std::size_t i = 0; i < made.texts.size(); ++i) {
+      if (!made.origins[i]) of_people_.insert(made.texts[i]);
+    }
     latest_.push_back(known_[version.digest] = std::make_shared<const Version>(std::move(made)));
     if (latest_.size() > kMostCompared) latest_.pop_front();
     return latest_.back();
   }
 
-  // What people made of a file. They may have gone back to an older version first: one that is much more like it
-  // counts. Which one is a guess, so no line is the agent's that may be a person's going by another that is nearly as
-  // like it.
+  // What people made of a file. They may have gone back to an older version first: one that is much more like it and
+  // has lines that have come back. Which one is a guess, so no line is the agent's that may be a person's going by
+  // another that is nearly as like it.
   Version ChangedByPeople(const State& state, const std::vector<Text>& texts) const {
     static const Version kNothing;
     const Version* const last = state.is_gone ? &kNothing : &state.version;
     const Version* base = last;
-    const std::size_t from_last = Distance(last->texts, texts);
+    const std::vector<Text> sorted = Sorted(texts);
+    const std::size_t from_last = Distance(last->sorted, sorted);
     std::size_t least = from_last;
-    std::vector<std::pair<std::size_t, const Version*>> near;
+    struct Near {
+      const Version* version;
+      std::size_t distance;
+      bool has_come_back;
+    };
+    std::vector<Near> near;
     for (const KnownVersion& other : latest_) {
-      const std::size_t distance = Distance(other->texts, texts);
-      if (distance <= 2 * from_last) near.emplace_back(distance, other.get());
-      if (distance < least && 2 * distance <= from_last) base = other.get(), least = distance;
+      const std::size_t distance = Distance(other->sorted, sorted);
+      if (distance > 2 * from_last) continue;
+      const bool has_come_back = HasComeBack(*other, *last, sorted);
+      near.push_back({other.get(), distance, has_come_back});
+      if (has_come_back && distance < least && 2 * distance <= from_last) base = other.get(), least = distance;
     }
     Version made = Changed(*base, texts, std::nullopt);
-    for (const auto& [distance, other] : near) {
+    for (const auto& [other, distance, has_come_back] : near) {
       if (distance > 2 * least) continue;
       // What an older version lacks, a call has added since, unless people have gone back to that version.
       const bool may_be_restored = base != last || distance < from_last;
       const Origin new_lines = may_be_restored ? std::nullopt : Origin(changes_.size());
       const auto origins = Changed(*other, texts, new_lines).origins;
       for (std::size_t i = 0; i < origins.size(); ++i) {
-        if (!origins[i]) made.origins[i].reset();
+        if (!origins[i] && (has_come_back || of_people_.contains(texts[i]))) made.origins[i].reset();
       }
     }
     return made;
+  }
+  // Whether one of these lines was in `older` and is not in `last`.
+  static bool HasComeBack(const Version& older, const Version& last, const std::vector<Text>& sorted) {
+    std::vector<Text> gone, back;
+    std::ranges::set_difference(older.sorted, last.sorted, std::back_inserter(gone));
+    std::ranges::set_intersection(gone, sorted, std::back_inserter(back));
+    return !back.empty();
   }
 
   // nullopt: the content is not kept.
@@ -374,6 +399,7 @@ class FileHistory {
   std::map<std::string, State> states_;                                    // by path
   std::deque<KnownVersion> latest_;                                        // the last of known_
   std::unordered_map<std::string, std::shared_ptr<const Version>> known_;  // by digest
+  std::unordered_set<Text> of_people_;                                     // all that people ever wrote
   std::unordered_map<std::string, Text> texts_;
 };
 

@@ -97,6 +97,13 @@ TEST_CASE("Blame: people's edits between calls, and after the last one, are thei
   CHECK(record.Blamed("/w/f", last + "by hand\n") == Origins{kPeople, kPeople, first, kPeople, second, kPeople});
 }
 
+TEST_CASE("Blame: what people leave of a call's lines stays the call's", "[blame]") {
+  Record record;
+  const auto first = record.Agent("/w/f", "a\nb\n", "a\n1\n2\n3\n4\n5\n6\n7\n8\nb\n");
+  CHECK(record.Blamed("/w/f", "a\n2\n7\nb\n") == Origins{kPeople, first, first, kPeople});
+  CHECK(record.Blamed("/w/f", "a\n2\nnew\n7\n") == Origins{kPeople, first, kPeople, first});
+}
+
 TEST_CASE("Blame: a formatter that a call runs changes lines for the call", "[blame]") {
   Record record;
   record.Agent("/w/f", "int a;\n  int b;\n", "int a;\nint b;\n");
