@@ -241,7 +241,7 @@ class Folders {
   bool Add(const ChatId& id) {
     const auto summary = reader_.store().LoadSummary(id);
     if (!summary && IsNotFound(summary.error())) return true;  // empty, or deleted meanwhile
-    if (!summary) return Unreadable(id, summary.error());
+    if (!summary) return Complain(summary.error()) == kExitOk;
     // A chat may have been moved. Its first turn says where it began.
     if (!Holds(summary->workspace)) {
       const auto first = reader_.store().LoadInteraction(id, InteractionId::FromNumber(1));
@@ -249,7 +249,7 @@ class Folders {
     }
     const auto chat = reader_.store().LoadChat(id);
     if (!chat && IsNotFound(chat.error())) return true;
-    if (!chat) return Unreadable(id, chat.error());
+    if (!chat) return Complain(chat.error()) == kExitOk;
     changes_.Add(*chat);
     ComplainOfDamage(*chat);
     return chat->damaged.empty();
@@ -266,12 +266,6 @@ class Folders {
     if (folder.size() > nearest_.size()) nearest_ = folder;
     return true;
   }
-  static bool Unreadable(const ChatId& id, Error error) {
-    error.message = id.str() + ": " + error.message;
-    Complain(error);
-    return false;
-  }
-
   ChatReader& reader_;
   const std::string path_, home_;
   std::string nearest_;

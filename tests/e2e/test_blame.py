@@ -258,7 +258,7 @@ def test_damage_is_named_and_the_rest_goes_on(world):
     assert world.origins("f", status=1) == ["a/int_001 write_file", "a/int_002 run_shell", None, "c/int_001 run_shell"], out
     (world.home.data / "c" / "chat.json").write_text('{"x": 1}')
     out, said = world.run("f", status=1)
-    assert "reprise: c" in said and said.count("\n") == 2, said
+    assert "reprise: c/chat.json: " in said and said.count("\n") == 2, said
     assert out.splitlines()[3].startswith(OTHERS)
 
 
