@@ -70,6 +70,7 @@ using SchemaError = valijson::ValidationResults::Error;
 constexpr std::size_t kMaxArgumentBytes = 1024 * 1024;
 constexpr double kMaxExactInteger = 9007199254740992.0;  // 2^53
 constexpr std::size_t kMaxReported = 5;
+constexpr std::size_t kMaxCompared = 100;  // of the library's errors, which can be as many as elements
 
 // JSON Schema calls 1.0 an integer; the library does not.
 void MakeWholeNumbersIntegers(PlainJson& value) {
@@ -85,9 +86,11 @@ void MakeWholeNumbersIntegers(PlainJson& value) {
 struct Words {
   Reason reason;
   const char *object, *member, *members;
+  bool any_value = false;  // instead of an object
 };
 constexpr Words kOfArguments{Reason::kInvalidArguments, "arguments", "argument", "Arguments of this tool"};
 constexpr Words kOfForm{Reason::kInvalidResponse, "response", "field", "Fields"};
+constexpr Words kOfAnswer{Reason::kInvalidArguments, "answer", "member", "Members", /*any_value=*/true};
 
 Error Unusable(const Words& words, std::string message, ErrorCode code = ErrorCode::kInvalidArgument) {
   return {.code = code, .reason = std::string(NameOf(words.reason)), .message = std::move(message)};
@@ -140,7 +143,8 @@ std::string Described(const SchemaError& error, const PlainJson& schema, const W
   const std::string path = MemberPath(error.context);
   std::string text = path.empty() ? "" : "\"" + path + "\": ";
   const PlainJson* expected = SchemaOf(schema, error.context);
-  if (error.description.find("'type' constraint") != std::string::npos && expected != nullptr) {
+  if (error.description.find("'type' constraint") != std::string::npos && expected != nullptr &&
+      expected->contains("type")) {
     return text + "must be of type " + (*expected)["type"].dump();
   }
   if (error.description.find("enum") != std::string::npos && expected != nullptr && expected->contains("enum")) {
@@ -176,6 +180,7 @@ std::string Explanation(const std::vector<SchemaError>& errors, const PlainJson&
   }
   std::string text = std::string("invalid ") + words.object + ": ";
   for (std::size_t i = 0; i < lines.size(); ++i) text += (i == 0 ? "" : "; ") + lines[i];
+  if (words.any_value) return text + ".";
   return text + ". " + words.members + ": " + Signature(schema) + ".";
 }
 
@@ -195,6 +200,7 @@ Result<std::unique_ptr<ArgumentSchema>> ArgumentSchema::Compile(std::string_view
   if (!parsed.is_object()) return Fail(ErrorCode::kInvalidArgument, "a schema must be a JSON object");
   auto impl = std::make_unique<Impl>();
   if (subject == SchemaSubject::kForm) impl->words = &kOfForm;
+  if (subject == SchemaSubject::kAnswer) impl->words = &kOfAnswer;
   impl->text = parsed;
   try {
     valijson::SchemaParser parser(valijson::SchemaParser::kDraft7);
@@ -211,9 +217,9 @@ Result<void> ArgumentSchema::Check(std::string_view arguments) const {
   if (arguments.size() > kMaxArgumentBytes) {
     return Fail(Unusable(words, "the " + object + " must not be larger than 1 MiB", ErrorCode::kTooLarge));
   }
-  auto parsed = ParseJson(arguments.empty() ? "{}" : arguments);
+  auto parsed = ParseJson(arguments.empty() && !words.any_value ? "{}" : arguments);
   if (!parsed) return Fail(Unusable(words, "the " + object + " cannot be used: " + parsed.error().message));
-  if (!parsed->is_object()) {
+  if (!parsed->is_object() && !words.any_value) {
     return Fail(Unusable(words, "the " + object + " must be a JSON object, such as {\"name\": \"value\"}. " +
                                     words.members + ": " + Signature(impl_->text) + "."));
   }
@@ -223,7 +229,10 @@ Result<void> ArgumentSchema::Check(std::string_view arguments) const {
     valijson::Validator validator;
     valijson::ValidationResults results;
     if (validator.validate(impl_->schema, NlohmannJsonAdapter(value), &results)) return {};
-    return Fail(Unusable(words, Explanation({results.begin(), results.end()}, impl_->text, words)));
+    // Inner errors come before those around them.
+    const auto compared = std::min<std::ptrdiff_t>(kMaxCompared, results.end() - results.begin());
+    const std::vector<SchemaError> errors(results.begin(), results.begin() + compared);
+    return Fail(Unusable(words, Explanation(errors, impl_->text, words)));
   } catch (const std::exception& error) {
     return Fail(ErrorCode::kInvalidArgument, "the " + object + " could not be checked", error.what());
   }

@@ -33,11 +33,12 @@ class Arguments {
   std::unique_ptr<Object> object_;
 };
 
-// The subject of a schema, for the words of messages: a tool's arguments, or a form for a person.
-enum class SchemaSubject { kArguments, kForm };
+// The subject of a schema, for the words of messages: a tool's arguments, a form for a person, or a model's answer.
+// An answer may be any JSON value; the others are objects.
+enum class SchemaSubject { kArguments, kForm, kAnswer };
 
-// A compiled JSON Schema (draft-07) of an object. Thread-safe. The schema itself must be trusted, because a hostile
-// "pattern" could take forever.
+// A compiled JSON Schema (draft-07). Thread-safe. The schema itself must be trusted, because a hostile "pattern" could
+// take forever.
 class ArgumentSchema {
  public:
   // kInvalidArgument if `schema` is not a schema of an object.
@@ -45,8 +46,8 @@ class ArgumentSchema {
                                                          SchemaSubject subject = SchemaSubject::kArguments);
   ~ArgumentSchema();
 
-  // Checks raw text from a model or a person; "" counts as {}. kInvalidArgument or kTooLarge, with a message that says
-  // what to fix.
+  // Checks raw text from a model or a person; "" counts as {}, except as an answer. kInvalidArgument or kTooLarge, with
+  // a message that says what to fix.
   Result<void> Check(std::string_view arguments) const;
 
  private:

@@ -62,6 +62,26 @@ TEST_CASE("ArgumentSchema: depth and size are bounded", "[tools]") {
   CHECK(Has(MessageFor(R"({"path":")" + std::string(1024 * 1024, 'x') + "\"}"), "larger than 1 MiB"));
 }
 
+TEST_CASE("ArgumentSchema: an answer may be any JSON value", "[tools]") {
+  const auto message = [](std::string_view schema, std::string_view answer) {
+    const auto compiled = ArgumentSchema::Compile(schema, SchemaSubject::kAnswer);
+    REQUIRE(compiled.has_value());
+    const auto checked = (*compiled)->Check(answer);
+    return checked ? "ok" : checked.error().message;
+  };
+  CHECK(message(R"({"type":"array"})", "[1]") == "ok");
+  CHECK(message(R"({"type":"integer"})", "3.0") == "ok");
+  CHECK(message(R"({"type":"integer"})", "\"3\"") == "invalid answer: must be of type \"integer\".");
+  CHECK(Has(message("{}", ""), "the answer cannot be used"));
+  CHECK(Has(message(R"({"anyOf":[{"type":"string"},{"type":"null"}]})", "5"), "'type' constraint"));
+}
+
+TEST_CASE("ArgumentSchema: a hundred thousand wrong elements are told of at once", "[tools]") {
+  std::string steps = "1";
+  for (int i = 0; i < 100'000; ++i) steps += ",1";
+  CHECK(Has(MessageFor(R"({"path":"a","steps":[)" + steps + "]}"), R"("steps[0]": must be of type "string")"));
+}
+
 TEST_CASE("ArgumentSchema: a bad schema is an error, not the end of the process", "[tools]") {
   CHECK_FALSE(ArgumentSchema::Compile(R"({"type":7})").has_value());
   CHECK_FALSE(ArgumentSchema::Compile("[]").has_value());
