@@ -3,5 +3,5 @@
 #   libxml2-dev     reads XML and HTML as a stream
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive)
-pkg_check_modules(XML2 REQUIRED IMPORTED_TARGET libxml-2.0)
+pkg_check_modules(XML2 REQUIRED IMPORTED_TARGET GLOBAL libxml-2.0)
 set(REPRISE_DOCUMENT_LIBS PkgConfig::ARCHIVE PkgConfig::XML2)
