@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "app/embedded.h"
 #include "app/settings.h"
@@ -168,6 +169,19 @@ class Grammar {
         ->check(CLI::IsMember({"recorded", "current"}));
     AddSettings(*replay, {"model", "prompt-dir", "workspace"});
     AddReading(*replay);
+
+    CLI::App* test = Add("test", "Test the agent of today with recorded chats, without a model");
+    test->add_option("WHAT", out_.arguments, "a folder of exported chats, one of them, CHAT, or CHAT/INTERACTION")
+        ->required();
+    test->add_flag("--update", out_.update, "accept what has changed in requests: write it beside the chats");
+    for (const auto& [name, file, help] : {std::tuple("--junit", &out_.reports.junit, "also write JUnit XML"),
+                                           std::tuple("--markdown", &out_.reports.markdown, "also write Markdown"),
+                                           std::tuple("--html", &out_.reports.html, "also write a page")}) {
+      test->add_option(name, *file, help)->type_name("FILE");
+    }
+    AddColour(*test);
+    AddSettings(*test, {"model", "prompt-dir", "workspace"});
+    AddReading(*test);
   }
   void AddFolderCommands() {
     CLI::App* verify = Add("verify", "Check every file of the data folder, also while a server uses it");
@@ -235,9 +249,7 @@ class Grammar {
     command.add_option("-p,--prompt", out_.prompt, "send this one message, and print the answer alone")
         ->type_name("TEXT");
     command.add_flag("--continue", out_.newest_chat, "go on with the chat that was used last");
-    command.add_option("--color", out_.colour, "auto, always or never (default auto: at a terminal, without NO_COLOR)")
-        ->type_name("WHEN")
-        ->check(CLI::IsMember({"auto", "always", "never"}));
+    AddColour(command);
     AddSettings(command, {"model", "data-dir", "workspace", "plain", "key-file", "passphrase-file", "approval-mode"});
     AddServer(command);
     command.get_option("--json")->description("print each event as a line of JSON");
@@ -378,6 +390,11 @@ class Grammar {
             "--config", [this](const std::string& text) { out_.flags["config"] = text; },
             "configuration file (default ./reprise.json if trusted, else $XDG_CONFIG_HOME/reprise/reprise.json)")
         ->type_name("FILE");
+  }
+  void AddColour(CLI::App& command) {
+    command.add_option("--color", out_.colour, "auto, always or never (default auto: at a terminal, without NO_COLOR)")
+        ->type_name("WHEN")
+        ->check(CLI::IsMember({"auto", "always", "never"}));
   }
   void AddJson(CLI::App& command) { command.add_flag("--json", out_.json, "print JSON"); }
   void AddAll(CLI::App& command) { command.add_flag("--all", out_.all_branches, "superseded interactions too"); }

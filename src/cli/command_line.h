@@ -31,6 +31,11 @@ struct McpRequest {
   int port = 0;  // for the browser's return; 0: any
 };
 
+// The files for the reports of `test`; empty: none.
+struct ReportFiles {
+  std::string junit, markdown, html;
+};
+
 // A parsed command line.
 struct CommandLine {
   std::string command;  // "serve", "ls", "keys init", ...
@@ -53,6 +58,8 @@ struct CommandLine {
   std::string mode;                            // of `replay`: "recorded", "events"
   double speed = 0;                            // of `replay`: factor for the pauses between events; 0: no pauses
   bool current = false;                        // of `replay`: also compares with the requests of today
+  bool update = false;                         // of `test`: accepts what has changed
+  ReportFiles reports;                         // of `test`
   std::string chat;                            // of `search`: only this chat
   std::string as;                              // of `import` and `fork`: the chat's new name
   std::string url;                             // the server's; empty: the one that uses the data folder

@@ -58,6 +58,9 @@ CommandFunction RunShow;
 // Runs recorded interactions again on their record (or prints their events) and names the differences. kExitFailure for
 // a divergence, an unreadable record, or an unknown chat or file.
 CommandFunction RunReplay;
+// Tests the agent of today with recorded chats: the replay on their record, what has changed in their requests, and
+// their checks. kExitFailure if a turn fails.
+CommandFunction RunTest;
 // Names every damaged file and its fault. kExitFailure if there is any.
 CommandFunction RunVerify;
 // Prints the data folder's audit log, even while a server runs.

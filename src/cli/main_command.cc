@@ -23,6 +23,7 @@ constexpr std::pair<std::string_view, CommandFunction*> kCommands[] = {
     {"cat", RunCat},
     {"show", RunShow},
     {"replay", RunReplay},
+    {"test", RunTest},
     {"verify", RunVerify},
     {"audit", RunAudit},
     {"export", RunExport},

@@ -57,7 +57,7 @@ std::string Seconds(double seconds, int decimals) {
 }
 
 std::string NameAndFile(const TurnResult& turn) {
-  return turn.chat + "/" + turn.turn + (turn.file.empty() ? "" : " (" + turn.file + ")");
+  return turn.chat + (turn.turn.empty() ? "" : "/" + turn.turn) + (turn.file.empty() ? "" : " (" + turn.file + ")");
 }
 
 // "28 passed, 2 failed"

@@ -1,7 +1,13 @@
 # Compiles each public header alone: it must include all it needs, and none of the internal libraries. Called as a test.
 file(GLOB headers ${INCLUDE}/reprise/*.h)
+find_program(CCACHE ccache)
+if(NOT CCACHE)
+  set(CCACHE)
+endif()
 foreach(header ${headers})
-  execute_process(COMMAND ${COMPILER} -std=c++20 -fsyntax-only -I${INCLUDE} -x c++ ${header} COMMAND_ERROR_IS_FATAL ANY)
+  # Into an object, because ccache keeps nothing else.
+  execute_process(COMMAND ${CCACHE} ${COMPILER} -std=c++20 -c -I${INCLUDE} -x c++ ${header} -o ${WORK}
+                  COMMAND_ERROR_IS_FATAL ANY)
   file(STRINGS ${header} foreign REGEX "#include <(nlohmann|boost|openssl|curl|simdjson|re2)")
   if(foreign)
     message(FATAL_ERROR "${header}: ${foreign}")

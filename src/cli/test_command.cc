@@ -1,0 +1,341 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/present_folders.h"
+#include "base/json.h"
+#include "base/logging.h"
+#include "base/path.h"
+#include "base/posix_file_system.h"
+#include "base/private_file.h"
+#include "base/terminal_text.h"
+#include "base/try.h"
+#include "cli/commands.h"
+#include "cli/suite_checks.h"
+#include "cli/suite_report.h"
+#include "client/archive/chat_folder.h"
+#include "client/archive/chat_reader.h"
+#include "domain/codec.h"
+#include "engine/attachments.h"
+#include "engine/drift.h"
+#include "engine/elastic_pool.h"
+#include "engine/recorded_replay.h"
+#include "engine/recording.h"
+#include "engine/request_body.h"
+#include "store/memory_interaction_store.h"
+#include "terminal/console.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::string_view kChecks = ".checks.json", kAccepted = ".accepted.json", kOfAll = "suite.json";
+constexpr std::size_t kMostSmallFile = 1u << 20;
+
+// A recorded chat, stored or exported.
+struct RecordedChat {
+  std::string name;
+  std::string file{};  // of an exported chat, without an ending; empty: a stored one
+  std::string workspace{};
+  ChatId chat;
+  RequestBodies* bodies;
+  std::vector<InteractionId> turns{};
+  std::string chosen_model{};
+  ContentOf content_of{};
+};
+
+// The files of an exported chat.
+class FilesOfExport final : public FilesOfChat {
+ public:
+  explicit FilesOfExport(std::vector<StoredFile> files) : files_(std::move(files)) {}
+  Result<FileListing> List() override { return Fail(ErrorCode::kForbidden, "an exported chat only gives its files"); }
+  Result<StoredFile> Get(const FileId& id) override {
+    const auto found = std::ranges::find(files_, id, [](const StoredFile& file) { return file.info.id; });
+    if (found == files_.end()) return Fail(Reason::kNoSuchFile, "the exported chat has no such file");
+    return *found;
+  }
+  Result<FileInfo> Add(std::string_view, std::string_view, std::string) override {
+    return Fail(ErrorCode::kForbidden, "an exported chat takes no files");
+  }
+  Result<void> Delete(const FileId&) override { return Fail(ErrorCode::kForbidden, "an exported chat stays as it is"); }
+
+ private:
+  const std::vector<StoredFile> files_;
+};
+
+// The turns on the branch that ends at `head`, the first one first.
+std::vector<InteractionId> Branch(const std::map<InteractionId, std::optional<InteractionId>>& parents,
+                                  std::optional<InteractionId> head) {
+  std::vector<InteractionId> branch;
+  for (; head && parents.contains(*head) && branch.size() <= parents.size(); head = parents.at(*head)) {
+    branch.push_back(*head);
+  }
+  std::ranges::reverse(branch);
+  return branch;
+}
+
+// A small JSON file of the suite; nullopt if there is none.
+Result<std::optional<std::string>> ReadSmall(const std::string& path) {
+  if (!IsFile(path)) return std::nullopt;
+  return Disk().ReadFile(path, kMostSmallFile).map([](std::string text) { return std::optional(std::move(text)); });
+}
+
+class Suite {
+ public:
+  Suite(const CommandLine& line, std::unique_ptr<PresentFolders> present) : line_(line), present_(std::move(present)) {}
+
+  Result<void> TestExported(const std::string& path);
+  Result<void> TestStored(ChatReader& reader, const RecordReference& what);
+  const SuiteReport& report() const { return report_; }
+
+ private:
+  void Test(const RecordedChat& chat, std::optional<InteractionId> only);
+  Result<Interaction> TestTurn(const RecordedChat& chat, InteractionId id, TurnResult& result);
+  Result<SuiteChecks> ChecksFor(const std::string& path, bool& is_there);
+  void AddBroken(const std::string& name, const std::string& file, const Error& why);
+  // What was accepted of a chat, as JSON, and the file that says so.
+  struct Accepted {
+    std::string file;
+    std::set<std::string> drifts{};
+    bool has_changed = false;
+  };
+  Result<Accepted> AcceptedFor(const RecordedChat& chat);
+
+  const CommandLine& line_;
+  const std::unique_ptr<PresentFolders> present_;
+  ElasticPool pool_;
+  const Executor executor_ = [this](std::function<void()> job) { pool_.Submit(std::move(job)); };
+  std::vector<SuiteChecks> checks_;  // for the chat under way
+  Accepted accepted_;                // likewise
+  SuiteReport report_;
+};
+
+void Suite::AddBroken(const std::string& name, const std::string& file, const Error& why) {
+  report_.turns.push_back(
+      {.chat = name, .turn = "", .file = file, .problems = {why.message}, .state = TurnResult::State::kFailed});
+}
+
+Result<void> Suite::TestExported(const std::string& path) {
+  std::string file = path;
+  while (file.size() > 1 && file.ends_with('/')) file.pop_back();
+  if (file.ends_with(".json")) file.resize(file.size() - std::string_view(".json").size());
+  const std::string name = file.substr(file.rfind('/') + 1);
+  auto foreign = ReadForeignChat(path);
+  if (!foreign) return AddBroken(name, path, foreign.error()), Result<void>();
+  const auto chat = ChatId::Parse("exported");
+  MemoryInteractionStore store;
+  std::map<InteractionId, std::optional<InteractionId>> parents;
+  for (const Interaction& each : foreign->interactions) parents[each.id] = each.parent_id;
+  FilesOfExport files(foreign->files);
+  RequestBodies bodies(store, &files);
+  RecordedChat recorded{
+      .name = name, .file = file, .chat = *chat, .bodies = &bodies, .turns = Branch(parents, foreign->head)};
+  std::map<std::string, std::string> blobs;
+  for (Blob& blob : foreign->blobs) blobs.emplace(std::move(blob.digest), std::move(blob.content));
+  recorded.content_of = [&blobs](const FileVersion& version) -> std::optional<std::string> {
+    const auto found = blobs.find(version.digest);
+    return found == blobs.end() ? std::nullopt : std::optional(found->second);
+  };
+  const auto imported = store.ImportChat(ToIncomingChat(*chat, *std::move(foreign)));
+  if (!imported) return AddBroken(name, path, imported.error()), Result<void>();
+  Test(recorded, std::nullopt);
+  return {};
+}
+
+Result<void> Suite::TestStored(ChatReader& reader, const RecordReference& what) {
+  const std::string name = what.chat.str();
+  const auto chat = reader.store().LoadChat(what.chat);
+  if (!chat) return Fail(NotThere(chat.error(), what, reader.options().data_dir));
+  for (const auto& damaged : chat->damaged) AddBroken(name, "", damaged.error);
+  std::map<InteractionId, std::optional<InteractionId>> parents;
+  for (const Interaction& each : chat->interactions) parents[each.id] = each.parent_id;
+  FilesInStore files(reader.files(), what.chat);
+  RequestBodies bodies(reader.store(), &files);
+  const auto head = what.interaction ? what.interaction : chat->summary.head;
+  RecordedChat recorded{.name = name,
+                        .workspace = chat->summary.workspace,
+                        .chat = what.chat,
+                        .bodies = &bodies,
+                        .turns = Branch(parents, head),
+                        .chosen_model = chat->summary.chosen_model,
+                        .content_of = [&](const FileVersion& version) -> std::optional<std::string> {
+                          auto content = reader.blobs().Get(what.chat, version.digest);
+                          return content ? std::optional(*std::move(content)) : std::nullopt;
+                        }};
+  if (what.interaction && recorded.turns.empty()) {
+    return Fail(NotThere(MakeError(ErrorCode::kNotFound, ""), what, reader.options().data_dir));
+  }
+  Test(recorded, what.interaction);
+  return {};
+}
+
+Result<SuiteChecks> Suite::ChecksFor(const std::string& path, bool& is_there) {
+  const auto text = TRY(ReadSmall(path));
+  is_there = text.has_value();
+  return text ? ParseChecks(*text, path) : SuiteChecks();
+}
+
+Result<Suite::Accepted> Suite::AcceptedFor(const RecordedChat& chat) {
+  Accepted accepted{.file = chat.file + std::string(kAccepted)};
+  const auto text = TRY(ReadSmall(accepted.file));
+  if (!text) return accepted;
+  const auto json = ParseJson(*text);
+  const Json& list = json ? MemberOf(*json, "accepted") : Json();
+  if (!list.is_array()) {
+    return Fail(ErrorCode::kInvalidArgument,
+                accepted.file + " is not what `reprise test --update` writes; delete it to begin anew");
+  }
+  for (const Json& each : list) accepted.drifts.insert(DumpJson(each));
+  return accepted;
+}
+
+void Suite::Test(const RecordedChat& chat, std::optional<InteractionId> only) {
+  checks_.clear();
+  accepted_ = {};
+  if (!chat.file.empty()) {
+    const std::string folder = chat.file.substr(0, chat.file.rfind('/') + 1);
+    for (const std::string& path : {folder + std::string(kOfAll), chat.file + std::string(kChecks)}) {
+      bool is_there = false;
+      auto checks = ChecksFor(path, is_there);
+      if (!checks) return AddBroken(chat.name, path, checks.error());
+      if (is_there) checks_.push_back(*std::move(checks));
+    }
+    auto accepted = AcceptedFor(chat);
+    if (!accepted) return AddBroken(chat.name, chat.file, accepted.error());
+    accepted_ = *std::move(accepted);
+  }
+  if (!checks_.empty()) {
+    for (const std::string& turn : UnknownTurns(checks_.back(), chat.turns)) {
+      AddBroken(chat.name, chat.file + std::string(kChecks),
+                MakeError(ErrorCode::kInvalidArgument, "/turns/" + turn + ": the chat has no such turn"));
+    }
+  }
+  if (chat.turns.empty()) {
+    AddBroken(chat.name, chat.file, MakeError(ErrorCode::kInvalidArgument, "the chat has no turns to test"));
+  }
+  for (std::size_t i = 0; i < chat.turns.size(); ++i) {
+    if (only && chat.turns[i] != *only) continue;
+    TurnResult result{.chat = chat.name, .turn = chat.turns[i].str(), .file = chat.file};
+    const auto began = std::chrono::steady_clock::now();
+    const auto turn = TestTurn(chat, chat.turns[i], result);
+    if (!turn) result.problems.push_back(turn.error().message);
+    for (const SuiteChecks& checks : checks_) {
+      if (!turn || turn->user_message.empty()) break;  // an act of a person, without an answer
+      for (const CheckFailure& failure : RunChecks(checks, *turn, i + 1, chat.content_of)) {
+        result.problems.push_back(failure.check + ": " + failure.message);
+      }
+      for (const std::string& check : ChecksForModel(checks, *turn, i + 1)) {
+        result.notes.push_back(check + " is not checked without a model");
+      }
+    }
+    result.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
+    if (!result.problems.empty()) result.state = TurnResult::State::kFailed;
+    report_.turns.push_back(std::move(result));
+  }
+  if (!line_.update || !accepted_.has_changed) return;
+  Json list = Json::array();
+  for (const std::string& each : accepted_.drifts) list.push_back(ParseJson(each).value());
+  const auto written = ReplaceFile(Disk(), accepted_.file, Json{{"accepted", std::move(list)}}.dump(2) + "\n");
+  if (!written) AddBroken(chat.name, accepted_.file, written.error());
+}
+
+// Replays the turn, and names what has changed in its requests.
+Result<Interaction> Suite::TestTurn(const RecordedChat& chat, InteractionId id, TurnResult& result) {
+  Interaction turn = TRY(chat.bodies->store().LoadInteraction(chat.chat, id));
+  auto report = TRY(ReplayRecorded(turn, executor_));
+  if (const auto& found = report.divergence) {
+    result.problems.push_back("differs at event " + std::to_string(found->seq) + ": " + found->reason);
+  }
+  if (!turn.record || !turn.record->requests) {
+    result.notes.emplace_back("its requests are not on record, because an earlier version ran it");
+    return turn;
+  }
+  for (std::size_t i = 0; i < turn.record->requests->size(); ++i) {
+    const auto body = chat.bodies->Of(turn, i);
+    if (!body && !IsNotFound(body.error())) {
+      result.problems.push_back("request " + std::to_string(i) + ": " + body.error().message);
+    }
+  }
+  if (!result.problems.empty()) return turn;
+  // An exported chat is tested with the agent of this folder, wherever it was recorded.
+  PresentAgent agent = TRY(present_->At(chat.file.empty() ? turn.workspace : std::string()));
+  agent.chosen_model = chat.chosen_model;
+  for (const Drift& drift : TRY(FindDrift(turn, *chat.bodies, agent, executor_)).found) {
+    Json json = ToJson(drift);
+    json.erase("request");
+    json["turn"] = id.str();
+    const std::string text = DumpJson(json);
+    if (accepted_.drifts.contains(text)) continue;
+    if (line_.update && !accepted_.file.empty()) {
+      accepted_.drifts.insert(text);
+      accepted_.has_changed = true;
+    } else {
+      result.problems.push_back(Describe(drift));
+    }
+  }
+  return turn;
+}
+
+// The exported chats that an argument names: a document, a chat's folder, or a folder of some.
+Result<std::vector<std::string>> ExportedIn(const std::string& path) {
+  std::vector<std::string> chats;
+  auto folders = FindForeignChats(path);
+  if (folders) chats = *std::move(folders);
+  const bool is_one = chats.size() == 1 && chats.front() == path;
+  if (is_one || !IsDirectory(path)) return is_one ? chats : Result<std::vector<std::string>>(Fail(folders.error()));
+  for (const DirectoryEntry& entry : TRY(Disk().ListDirectory(path))) {
+    const std::string& name = entry.name;
+    const bool is_of_suite = name.ends_with(kChecks) || name.ends_with(kAccepted) || name == kOfAll;
+    if (!entry.is_directory && name.ends_with(".json") && !is_of_suite) chats.push_back(path + "/" + name);
+  }
+  std::ranges::sort(chats);
+  if (chats.empty()) return Fail(folders.error());
+  return chats;
+}
+
+Result<void> WriteReports(const SuiteReport& report, const CommandLine& line) {
+  const std::pair<const std::string&, std::string (*)(const SuiteReport&)> kReports[] = {
+      {line.reports.junit, JunitText}, {line.reports.markdown, MarkdownText}, {line.reports.html, HtmlText}};
+  for (const auto& [path, text] : kReports) {
+    if (!path.empty()) TRY(WriteOutputFile(path, text(report), /*force=*/true));
+  }
+  return {};
+}
+
+}  // namespace
+
+Exited RunTest(const CommandLine& line, const Environment& environment) {
+  SetLogLevel(LogLevel::kError);  // failures of the recorded runs are not news
+  const auto began = std::chrono::steady_clock::now();
+  const Options options = TRY(OfUse(LoadOptions(line.flags, environment)));
+  Suite suite(line, TRY(OfUse(PresentFolders::Open(options))));
+  for (const std::string& what : line.arguments) {
+    if (IsFile(what) || IsDirectory(what)) {
+      for (const std::string& path : TRY(OfUse(ExportedIn(what)))) TRY(suite.TestExported(path));
+      continue;
+    }
+    if (line.update) return Misused("--update is for exported chats; " + what + " is a stored one");
+    auto stored = TRY(OfUse(FindStored(what, line.flags, environment)));
+    if (!stored) return Misused("there is no file, folder or chat " + VisibleLine(what));
+    TRY(OfUse(suite.TestStored(stored->reader, stored->what)));
+  }
+  SuiteReport report = suite.report();
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  TRY(WriteReports(report, line));
+  const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
+  Print(line.json ? JsonText(report) : TerminalText(report, DecideColour(line.colour, environment, is_terminal)));
+  const bool failed = std::ranges::any_of(
+      report.turns, [](const TurnResult& each) { return each.state == TurnResult::State::kFailed; });
+  return failed ? kExitFailure : kExitOk;
+}
+
+}  // namespace reprise
