@@ -99,6 +99,7 @@ struct RunRecord {
   std::optional<InteractionId> files_from{};
   std::string traceparent{};  // the run's span; empty: not traced
   bool names_model = false;   // the client named the model
+  bool redacted = false;      // secrets were replaced in all texts, and the requests' digests made anew
   // In the order in which they were sent. nullopt: not on record, because an earlier version ran it.
   std::optional<std::vector<SentRequest>> requests{};
   bool operator==(const RunRecord&) const = default;

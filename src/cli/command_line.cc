@@ -174,6 +174,9 @@ class Grammar {
     test->add_option("WHAT", out_.arguments, "a folder of exported chats, one of them, CHAT, or CHAT/INTERACTION")
         ->required();
     test->add_flag("--update", out_.update, "accept what has changed in requests: write it beside the chats");
+    test->add_option("--record", out_.record, "write this stored chat into the folder WHAT, without secrets")
+        ->type_name("CHAT");
+    test->add_flag("--force", out_.force, "with --record: replace the file that is there");
     for (const auto& [name, file, help] : {std::tuple("--junit", &out_.reports.junit, "also write JUnit XML"),
                                            std::tuple("--markdown", &out_.reports.markdown, "also write Markdown"),
                                            std::tuple("--html", &out_.reports.html, "also write a page")}) {

@@ -60,6 +60,7 @@ struct CommandLine {
   bool current = false;                        // of `replay`: also compares with the requests of today
   bool update = false;                         // of `test`: accepts what has changed
   ReportFiles reports;                         // of `test`
+  std::string record;                          // of `test`: the chat to write into the suite
   std::string chat;                            // of `search`: only this chat
   std::string as;                              // of `import` and `fork`: the chat's new name
   std::string url;                             // the server's; empty: the one that uses the data folder

@@ -21,6 +21,7 @@
 #include "base/terminal_text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/record_chat.h"
 #include "cli/suite_checks.h"
 #include "cli/suite_report.h"
 #include "client/archive/chat_folder.h"
@@ -51,25 +52,6 @@ struct RecordedChat {
   std::vector<InteractionId> turns{};
   std::string chosen_model{};
   ContentOf content_of{};
-};
-
-// The files of an exported chat.
-class FilesOfExport final : public FilesOfChat {
- public:
-  explicit FilesOfExport(std::vector<StoredFile> files) : files_(std::move(files)) {}
-  Result<FileListing> List() override { return Fail(ErrorCode::kForbidden, "an exported chat only gives its files"); }
-  Result<StoredFile> Get(const FileId& id) override {
-    const auto found = std::ranges::find(files_, id, [](const StoredFile& file) { return file.info.id; });
-    if (found == files_.end()) return Fail(Reason::kNoSuchFile, "the exported chat has no such file");
-    return *found;
-  }
-  Result<FileInfo> Add(std::string_view, std::string_view, std::string) override {
-    return Fail(ErrorCode::kForbidden, "an exported chat takes no files");
-  }
-  Result<void> Delete(const FileId&) override { return Fail(ErrorCode::kForbidden, "an exported chat stays as it is"); }
-
- private:
-  const std::vector<StoredFile> files_;
 };
 
 // The turns on the branch that ends at `head`, the first one first.
@@ -311,9 +293,30 @@ Result<void> WriteReports(const SuiteReport& report, const CommandLine& line) {
   return {};
 }
 
+// Writes a stored chat into a suite.
+Exited Record(const CommandLine& line, const Environment& environment) {
+  if (line.arguments.size() != 1 || line.update) return Misused("--record CHAT takes one folder, and nothing else");
+  auto stored = TRY(OfUse(FindStored(line.record, line.flags, environment)));
+  if (!stored || stored->what.interaction) return Misused("--record takes a stored chat, as `reprise ls` lists it");
+  const std::string folder = line.arguments.front(), file = folder + "/" + stored->what.chat.str() + ".json";
+  if (IsFile(folder)) return Misused(folder + " is a file; --record takes the suite's folder");
+  TRY(CreateDirectories(Disk(), folder));
+  const auto recording = TRY(RecordForTests(stored->reader, stored->what.chat));
+  TRY(WriteOutputFile(file, recording.document, line.force));
+  Print(VisibleLine(file) + " was written\n");
+  for (const auto& [kind, times] : recording.taken) {
+    Print("taken out: " + kind + (times == 1 ? "" : ", " + std::to_string(times) + " times") + "\n");
+  }
+  if (recording.left_out > 0) {
+    Print("left out: " + std::to_string(recording.left_out) + " files or contents of files that hold a secret\n");
+  }
+  return kExitOk;
+}
+
 }  // namespace
 
 Exited RunTest(const CommandLine& line, const Environment& environment) {
+  if (!line.record.empty()) return Record(line, environment);
   SetLogLevel(LogLevel::kError);  // failures of the recorded runs are not news
   const auto began = std::chrono::steady_clock::now();
   const Options options = TRY(OfUse(LoadOptions(line.flags, environment)));

@@ -55,6 +55,7 @@ void Write(auto& out, const RunRecord& record) {
   if (record.request) out["request"] = ToJson(*record.request);
   if (!record.traceparent.empty()) out["traceparent"] = record.traceparent;
   if (record.names_model) out["names_model"] = true;
+  if (record.redacted) out["redacted"] = true;
   if (record.requests) {
     Json requests = Json::array();
     for (const SentRequest& each : *record.requests) requests.push_back(ToJson(each));
@@ -79,6 +80,7 @@ Result<RunRecord> RecordFromJson(const Json& json) {
   if (reader.Find("files_from")) record.files_from = OptionalId(reader, "files_from");
   if (reader.Find("traceparent")) record.traceparent = reader.String("traceparent");
   record.names_model = reader.Bool("names_model", false);
+  record.redacted = reader.Bool("redacted", false);
   if (const Json* request = reader.Find("request")) record.request = reader.Take(ClientRequestFromJson(*request), {});
   if (reader.Find("requests") != nullptr) {
     record.requests.emplace();

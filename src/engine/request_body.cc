@@ -351,8 +351,10 @@ ShortBody ShortenBody(std::string_view body, const RequestMarks* before, const M
   return result;
 }
 
-Result<std::string> RestoreBody(const SentBody& sent, std::string_view before, const Messages& messages,
-                                FilesOfChat* files) {
+namespace {
+
+// The pieces together, whatever their digest is.
+Result<std::string> AddUp(const SentBody& sent, std::string_view before, const Messages& messages, FilesOfChat* files) {
   if (sent.bytes > kMostBytes) return NotTheBody();
   if (!sent.before) before = {};
   std::string body, buffer;
@@ -370,7 +372,16 @@ Result<std::string> RestoreBody(const SentBody& sent, std::string_view before, c
     if (!bytes || bytes->size() > sent.bytes - body.size()) return NotTheBody();
     body += *bytes;
   }
-  if (body.size() != sent.bytes || Sha256Digest({body}) != sent.digest) return NotTheBody();
+  if (body.size() != sent.bytes) return NotTheBody();
+  return body;
+}
+
+}  // namespace
+
+Result<std::string> RestoreBody(const SentBody& sent, std::string_view before, const Messages& messages,
+                                FilesOfChat* files) {
+  std::string body = TRY(AddUp(sent, before, messages, files));
+  if (Sha256Digest({body}) != sent.digest) return NotTheBody();
   return body;
 }
 
@@ -428,11 +439,12 @@ Result<std::string> RequestBodies::Of(const Interaction& asked, std::uint64_t in
   const Messages messages = asked.final_agent_state ? asked.final_agent_state->messages : Messages();
   for (; !chain.empty(); chain.pop_back()) {
     const auto& [place, sent] = chain.back();
-    auto restored = RestoreBody(sent, body, messages, files_);
+    const auto restore = digests_ == Digests::kChecked ? RestoreBody : AddUp;
+    auto restored = restore(sent, body, messages, files_);
     // An interaction that another one resumed may have messages that are not in that one's state.
     if (!restored && place.interaction != asked.id) {
       const auto state = TRY(store_.LoadFinalState(asked.chat_id, place.interaction));
-      if (state) restored = RestoreBody(sent, body, state->messages, files_);
+      if (state) restored = restore(sent, body, state->messages, files_);
     }
     body = TRY(std::move(restored));
   }

@@ -38,7 +38,9 @@ Result<std::string> RestoreBody(const SentBody& sent, std::string_view before, c
 // The bodies of a chat's requests. Not thread-safe; store and files must outlive it.
 class RequestBodies {
  public:
-  RequestBodies(CheckpointStore& store, FilesOfChat* files) : store_(store), files_(files) {}
+  enum class Digests { kChecked, kIgnored };
+  RequestBodies(CheckpointStore& store, FilesOfChat* files, Digests digests = Digests::kChecked)
+      : store_(store), files_(files), digests_(digests) {}
   CheckpointStore& store() const { return store_; }
   FilesOfChat* files() const { return files_; }
 
@@ -52,7 +54,8 @@ class RequestBodies {
   Result<std::vector<SentRequest>> RequestsOf(const Interaction& asked, InteractionId id);
 
   CheckpointStore& store_;
-  FilesOfChat* const files_;                                  // null: chats have no files
+  FilesOfChat* const files_;  // null: chats have no files
+  const Digests digests_;
   std::vector<std::pair<RequestPlace, std::string>> last_{};  // that were asked for
 };
 

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as xml
 
 import pytest
 from support import schemas
-from support.provider import text
+from support.provider import call, text, tools
 from support.recorded import Recorded
 from support.server import reprise
 
@@ -182,6 +182,29 @@ def test_stored_chats(chat):
         assert status == 1 and output.count("module 41-more is new") == 2, output
     finally:
         (chat.prompt / "41-more.md").unlink()
+
+
+SECRETS = ["sk-proj-abcDEF0123456789abcDEF0123456789", "ghp_0123456789abcdefghijABCDEFGHIJ012345", "AKIAIOSFODNN7EXAMPLE"]
+
+
+def test_recording_takes_secrets_out(make_server, provider, tmp_path):
+    server = make_server(provider)
+    server.check_records = False
+    key = "a \"hushed\" secret\nof two lines"
+    provider.plan(tools(call("write_file", {"path": "keys.txt", "content": f"{SECRETS[1]}\n"}, "call_1")), text(f"Written: {SECRETS[0]}."), text("Nothing else."))
+    server.client.turn("c", f"My key is {SECRETS[0]}, keep {key} too.", approval_mode="approve_all")
+    server.client.turn("c", f"And {SECRETS[2]}?")
+    server.stop()
+    suite = tmp_path / "suite"
+    status, output, messages = reprise(server.home, "test", "--record", "c", suite, "--data-dir", server.home.data, "--config", "server.json", MY_SECRET=key)
+    assert (status, messages) == (0, "") and "taken out: a key of a model provider" in output and "left out: 1 files" in output, (output, messages)
+    document = (suite / "c.json").read_text()
+    assert [secret for secret in [*SECRETS, "hushed", "of two lines"] if secret in document] == [] and '"redacted": true' in document
+    status, output, _ = reprise(server.home, "test", suite, "--config", "server.json", "--workspace", server.home.workspace)
+    assert status == 0 and "2 passed" in output, output
+    status, _, messages = reprise(server.home, "test", "--record", "c", suite, "--data-dir", server.home.data, "--config", "server.json")
+    assert status == 1 and "c.json" in messages
+    assert reprise(server.home, "test", "--record", "c", "--force", suite, "--data-dir", server.home.data, "--config", "server.json")[0] == 0
 
 
 def test_many_turns_take_little_time(make_server, provider, tmp_path, figure):

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/queues.h"
@@ -27,5 +30,24 @@ Result<std::vector<std::string>> FindForeignChats(const std::string& path);
 // Reads a chat from a folder or a document of plain JSON (engine/chat_document). kInvalidArgument if anything in it is
 // unusable; the message names the file and the fault.
 Result<ForeignChat> ReadForeignChat(const std::string& path);
+
+// The files of an exported chat, to read.
+class FilesOfExport final : public FilesOfChat {
+ public:
+  explicit FilesOfExport(std::vector<StoredFile> files) : files_(std::move(files)) {}
+  Result<FileListing> List() override { return Fail(ErrorCode::kForbidden, "an exported chat only gives its files"); }
+  Result<StoredFile> Get(const FileId& id) override {
+    const auto found = std::ranges::find(files_, id, [](const StoredFile& file) { return file.info.id; });
+    if (found == files_.end()) return Fail(Reason::kNoSuchFile, "the exported chat has no such file");
+    return *found;
+  }
+  Result<FileInfo> Add(std::string_view, std::string_view, std::string) override {
+    return Fail(ErrorCode::kForbidden, "an exported chat takes no files");
+  }
+  Result<void> Delete(const FileId&) override { return Fail(ErrorCode::kForbidden, "an exported chat stays as it is"); }
+
+ private:
+  const std::vector<StoredFile> files_;
+};
 
 }  // namespace reprise

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "client/archive/chat_reader.h"
+#include "reprise/ids.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// A chat for a suite of tests, without secrets.
+struct RecordingForTests {
+  std::string document;                        // JSON, as engine/chat_document reads it
+  std::map<std::string, std::size_t> taken{};  // how often each kind of secret was taken out: "a GitHub token"
+  std::size_t left_out = 0;                    // files and contents of workspace files that held one
+};
+
+// Reads a stored chat, and replaces secrets in all its texts: those of the configuration and of the environment, and
+// words that look like keys of well-known services. A replaced text keeps its length, so the requests on record still
+// add up to bodies; their digests are made anew, and the record says so. The failures of the store.
+Result<RecordingForTests> RecordForTests(ChatReader& reader, const ChatId& chat);
+
+}  // namespace reprise
