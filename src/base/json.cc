@@ -281,6 +281,22 @@ std::vector<RawJsonMember> RawMembers(std::string_view object) {
   return members;
 }
 
+std::vector<std::string_view> RawElements(std::string_view array) {
+  std::vector<std::string_view> elements;
+  std::size_t at = array.find('[');
+  for (at = at == std::string_view::npos ? array.size() : at + 1; at < array.size();) {
+    if (IsJsonSpace(array[at]) || array[at] == ',') {
+      ++at;
+      continue;
+    }
+    const std::size_t end = EndOfValue(array, at);
+    if (array[at] == ']' || end == at) break;
+    elements.push_back(array.substr(at, end - at));
+    at = end;
+  }
+  return elements;
+}
+
 const Json& MemberOf(const Json& object, std::string_view name) {
   static const Json kNone;
   if (!object.is_object()) return kNone;

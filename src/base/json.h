@@ -46,6 +46,8 @@ struct RawJsonMember {
   std::string_view name, value;
 };
 std::vector<RawJsonMember> RawMembers(std::string_view object);
+// The elements as written. REQUIRES: ParseJson accepts `array` as an array.
+std::vector<std::string_view> RawElements(std::string_view array);
 
 // A member's value; null if it is missing or `object` is not an object.
 const Json& MemberOf(const Json& object, std::string_view name);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <future>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
@@ -156,25 +157,21 @@ class States {
 
 // --- the parts of a body ---------------------------------------------------------------------------------------------
 
-// A body taken apart, whichever of the three interfaces it is for.
+// A body taken apart, whichever of the three interfaces it is for. Values are as written, because most are the same in
+// both bodies. The body must outlive it.
 struct Told {
-  std::string system, system_path;
-  std::vector<std::pair<std::string, Json>> tools;
-  Json parameters = Json::object(), messages = Json::array();
+  std::string system, system_path, system_role;  // the role is that of a message
+  std::string_view tools = "[]";
+  std::map<std::string, std::string_view> parameters{};
+  std::vector<std::string_view> messages{};  // the first is empty if it was the system prompt
   std::string messages_path;
 };
 
 // Marks for the provider's cache stand at places that depend on everything else.
-void TakeCacheMarks(Json& json, Json& found) {
-  if (json.is_object()) {
-    if (const auto mark = json.find("cache_control"); mark != json.end()) {
-      found = *mark;
-      json.erase("cache_control");
-    }
-  }
-  if (json.is_structured()) {
-    for (Json& each : json) TakeCacheMarks(each, found);
-  }
+void TakeCacheMarks(Json& json) {
+  if (json.is_object()) json.erase("cache_control");
+  if (!json.is_structured()) return;
+  for (Json& each : json) TakeCacheMarks(each);
 }
 
 // Of a text, or of parts with texts.
@@ -193,35 +190,41 @@ std::string NameOf(const Json& tool) {
   return name.empty() ? TextMember(tool, "type") : name;
 }
 
-Result<Told> ReadTold(const std::string& text) {
-  Json body = TRY(ParseJson(text, std::numeric_limits<int>::max()));
+// Without marks for the provider's cache.
+Json Parsed(std::string_view value) {
+  Json json = ParseJson(value, std::numeric_limits<int>::max()).value_or(Json());
+  TakeCacheMarks(json);
+  return json;
+}
+
+Result<Told> ReadTold(const std::string& body) {
   Told told;
-  Json mark;
-  TakeCacheMarks(body, mark);
-  if (!mark.is_null()) told.parameters["cache_control"] = std::move(mark);
-  for (auto& [name, value] : body.items()) {
-    if (name == "tools" && value.is_array()) {
-      for (Json& tool : value) {
-        std::string tool_name = NameOf(tool);
-        told.tools.emplace_back(std::move(tool_name), std::move(tool));
-      }
+  constexpr std::string_view kMark = R"("cache_control":)";
+  if (const std::size_t mark = body.find(kMark); mark != body.npos) {
+    const std::string_view value = std::string_view(body).substr(mark + kMark.size());
+    told.parameters["cache_control"] = value.substr(0, value.find('}') + 1);
+  }
+  for (const RawJsonMember& member : RawMembers(body)) {
+    const Json parsed = TRY(ParseJson(member.name));
+    const std::string name = parsed.is_string() ? parsed.get<std::string>() : std::string();
+    if (name == "tools") {
+      told.tools = member.value;
     } else if (name == "system" || name == "instructions") {
-      told.system = TextOf(value);
+      told.system = TextOf(Parsed(member.value));
       told.system_path = "/" + name;
     } else if (name == "messages" || name == "input") {
-      told.messages = std::move(value);
+      told.messages = RawElements(member.value);
       told.messages_path = "/" + name;
     } else {
-      told.parameters[name] = std::move(value);
+      told.parameters[name] = member.value;
     }
   }
-  const bool has_system =
-      told.messages.is_array() && !told.messages.empty() &&
-      (TextMember(told.messages[0], "role") == "system" || TextMember(told.messages[0], "role") == "developer");
-  if (has_system) {
-    told.system = TextOf(MemberOf(told.messages[0], "content"));
+  const Json first = told.messages.empty() ? Json() : Parsed(told.messages.front());
+  if (const std::string role = TextMember(first, "role"); role == "system" || role == "developer") {
+    told.system = TextOf(MemberOf(first, "content"));
     told.system_path = told.messages_path + "/0/content";
-    told.messages[0] = nullptr;  // so that the others keep their places
+    told.system_role = role;
+    told.messages.front() = {};  // so that the others keep their places
   }
   return told;
 }
@@ -304,15 +307,45 @@ class Comparison {
   void Compare(std::uint64_t index, const SentRequest& sent, const std::optional<std::vector<std::string>>& names,
                const Told& before, const Told& after, bool is_shortened) {
     index_ = index;
-    ComparePrompt(before, names, FormatTimestamp(sent.at).substr(0, std::string_view("2026-11-21").size()));
-    CompareTools(before.tools, after.tools);
+    if (before.system_role != after.system_role) {
+      Add({.cause = Drift::Cause::kProgram,
+           .path = before.messages_path + "/0/role",
+           .before = before.system_role,
+           .after = after.system_role});
+    }
+    const std::vector<PresentModule> modules =
+        PresentModules(present_, FormatTimestamp(sent.at).substr(0, std::string_view("2026-11-21").size()));
+    ComparePrompt(before, names, modules);
+    for (PromptGap& gap : AlignPrompt(after.system, modules)) {  // what this program sends of its own prompt
+      std::erase_if(gap.modules, [](const PresentModule* module) { return module->may_be_empty(); });
+      if (gap.text.empty() && gap.modules.empty()) continue;
+      Add({.cause = Drift::Cause::kProgram,
+           .name = gap.modules.empty() ? std::string() : gap.modules.front()->name,
+           .path = after.system_path,
+           .before = gap.modules.empty() ? std::string() : gap.modules.front()->text,
+           .after = gap.text});
+    }
+    if (before.tools != after.tools) {
+      const auto was = ToolsIn(before.tools), is = ToolsIn(after.tools);
+      was == is ? AddCacheMark("/tools", before.tools, after.tools) : CompareTools(was, is);
+    }
     CompareParameters(before.parameters, after.parameters);
-    if (before.messages == after.messages) return;
-    Difference first = FirstDifference(before.messages, after.messages, before.messages_path);
-    Add({.cause = is_shortened ? Drift::Cause::kCompaction : Drift::Cause::kProgram,
-         .path = std::move(first.path),
-         .before = TextOrNothing(first.before),
-         .after = TextOrNothing(first.after)});
+    for (std::size_t i = 0; i < std::max(before.messages.size(), after.messages.size()); ++i) {
+      const std::string_view was = i < before.messages.size() ? before.messages[i] : std::string_view();
+      const std::string_view is = i < after.messages.size() ? after.messages[i] : std::string_view();
+      if (was == is) continue;
+      const Json then = Parsed(was), now = Parsed(is);
+      const bool is_of_cache = then == now;  // only a mark for the provider's cache stands elsewhere
+      if (is_of_cache) {
+        AddCacheMark(before.messages_path + "/" + std::to_string(i), was, is);
+        continue;
+      }
+      Difference first = FirstDifference(then, now, before.messages_path + "/" + std::to_string(i));
+      return Add({.cause = is_shortened ? Drift::Cause::kCompaction : Drift::Cause::kProgram,
+                  .path = std::move(first.path),
+                  .before = TextOrNothing(first.before),
+                  .after = TextOrNothing(first.after)});
+    }
   }
 
   void AddModel(const std::string& before, const std::string& after) {
@@ -340,8 +373,7 @@ class Comparison {
   }
 
   void ComparePrompt(const Told& before, const std::optional<std::vector<std::string>>& names,
-                     const std::string& date) {
-    const std::vector<PresentModule> modules = PresentModules(present_, date);
+                     const std::vector<PresentModule>& modules) {
     const auto is_there = [&](const std::string& name) {
       return std::ranges::find(modules, name, &PresentModule::name) != modules.end();
     };
@@ -363,9 +395,8 @@ class Comparison {
       if (!is_of_others && !is_there(name)) gone.push_back(name);
     }
     for (PromptGap& gap : AlignPrompt(before.system, modules)) {
-      const bool is_changed = !gap.text.empty();
       std::erase_if(gap.modules, [&](const PresentModule* module) {
-        return module->may_be_empty() && (!is_changed || !names || std::ranges::count(*names, module->name) == 0);
+        return module->may_be_empty() && (!names || std::ranges::count(*names, module->name) == 0);
       });
       for (const PresentModule* module : gap.modules) add(module->name, std::exchange(gap.text, {}), module->text);
       if (gap.text.empty() || (gone.empty() && has_more)) continue;
@@ -374,6 +405,32 @@ class Comparison {
       add(name, std::move(gap.text), "");
     }
     for (const std::string& name : gone) add(name, "(see the request)", "");
+  }
+
+  void AddCacheMark(std::string path, std::string_view before, std::string_view after) {
+    const auto marks = [](std::string_view text) {
+      return text.find("\"cache_control\":") == text.npos ? "" : "(marked)";
+    };
+    Add({.cause = Drift::Cause::kParameter,
+         .name = "cache_control",
+         .path = std::move(path),
+         .before = marks(before),
+         .after = marks(after)});
+  }
+
+  static std::string Listed(const std::vector<std::string>& names) {
+    std::string text;
+    for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+    return text;
+  }
+  static std::vector<std::pair<std::string, Json>> ToolsIn(std::string_view raw) {
+    std::vector<std::pair<std::string, Json>> tools;
+    for (const std::string_view each : RawElements(raw)) {
+      Json tool = Parsed(each);
+      std::string name = NameOf(tool);
+      tools.emplace_back(std::move(name), std::move(tool));
+    }
+    return tools;
   }
 
   void CompareTools(const std::vector<std::pair<std::string, Json>>& before,
@@ -411,7 +468,12 @@ class Comparison {
       }
     }
     const auto moved = std::ranges::mismatch(was, is);
-    if (moved.in1 == was.end() || moved.in2 == is.end()) return;
+    if (moved.in1 == was.end() && moved.in2 == is.end()) return;
+    if (moved.in1 == was.end() || moved.in2 == is.end()) {  // one stands there twice
+      const std::string& twice = moved.in1 == was.end() ? *moved.in2 : *moved.in1;
+      return Add(
+          {.cause = Drift::Cause::kTool, .name = twice, .path = "/tools", .before = Listed(was), .after = Listed(is)});
+    }
     Add({.cause = Drift::Cause::kTool,
          .name = *moved.in2,
          .path = "/tools",
@@ -419,15 +481,14 @@ class Comparison {
          .after = "(before " + *moved.in1 + ")"});
   }
 
-  void CompareParameters(const Json& before, const Json& after) {
-    std::set<std::string> names;
-    for (const Json* side : {&before, &after}) {
-      for (const auto& [name, value] : side->items()) names.insert(name);
-    }
-    for (const std::string& name : names) {
-      const Json& was = MemberOf(before, name);
-      const Json& is = MemberOf(after, name);
-      if (was == is || name == "model" || name == "prompt_cache_key") continue;  // that is made of everything else
+  void CompareParameters(std::map<std::string, std::string_view> before,
+                         std::map<std::string, std::string_view> after) {
+    for (const auto& [name, value] : after) before.try_emplace(name);
+    for (const auto& [name, value] : before) {
+      const std::string_view now = after[name];
+      if (value == now || name == "prompt_cache_key") continue;  // that is made of everything else
+      const Json was = Parsed(value), is = Parsed(now);
+      if (was == is) continue;
       Add({.cause = Drift::Cause::kParameter,
            .name = name,
            .path = "/" + name,
@@ -445,10 +506,9 @@ class Comparison {
 
 // The mode that the chat had then, as far as requests depend on it: a tool ends the planning.
 ApprovalMode ModeThen(const Present& present, const Told& told) {
-  const auto tools = present.agent.workspace.tools.Current();
-  for (const auto& [name, tool] : told.tools) {
-    const Tool* const now = tools->Find(name);
-    if (now != nullptr && now->traits().ends_planning) return ApprovalMode::kPlan;
+  for (const Tool* const tool : present.agent.workspace.tools.Current()->tools()) {
+    const bool was_told = told.tools.find("\"name\":\"" + tool->traits().spec.name + "\"") != told.tools.npos;
+    if (tool->traits().ends_planning && was_told) return ApprovalMode::kPlan;
   }
   const ApprovalMode now = present.agent.options.approval_mode;
   return now == ApprovalMode::kPlan ? ApprovalMode::kAsk : now;
@@ -497,7 +557,8 @@ Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bod
     auto state = states.Before(sent.round);
     auto body = bodies.Of(interaction, i);
     if (!state || (!body && IsNotFound(body.error()))) continue;
-    const Told told = TRY(ReadTold(TRY(std::move(body))));
+    const std::string recorded = TRY(std::move(body));
+    const Told told = TRY(ReadTold(recorded));
     const bool is_shortened = state->compaction || state->cleared > 0;
     const auto draft = DraftBody(present, *std::move(state), ModeThen(present, told));
     ++report.requests;
@@ -505,6 +566,7 @@ Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bod
       comparison.AddUnmade(i, draft.error());
       continue;
     }
+    if (*draft == recorded) continue;
     comparison.Compare(i, sent, TRY(bodies.ModulesOf(interaction, i)), told, TRY(ReadTold(*draft)), is_shortened);
   }
   return report;

@@ -129,8 +129,11 @@ void CompleteOne(Json& schema, int depth) {
   Json whole = Json::object();
   for (auto& [name, member] : schema.items()) {
     const bool is_value = name == "default" || name == "const";
-    if (!member.is_null() || is_value) whole[name] = std::move(member);
-    if (member.is_null() && name == "properties") whole[name] = Json::object();
+    if (member.is_null() && !is_value) {
+      if (name == "properties") whole[name] = Json::object();
+      continue;
+    }
+    whole[name] = std::move(member);
   }
   schema = std::move(whole);
   CompleteType(schema);

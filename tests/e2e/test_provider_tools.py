@@ -31,6 +31,21 @@ SCHEMAS = {"odd": ODD, "nothing": {"type": "object", "properties": None},
            "either": {"type": "object", "anyOf": [{"properties": {"x": {"type": "string"}}, "required": ["x"]}, {"properties": {"y": {"type": "array"}}, "required": ["y"]}]}}
 
 
+def arguments_of(schema):
+    return sorted(schema.get("properties", {})), sorted(schema.get("required", []))
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_the_model_is_told_the_arguments_of_each_tool(make_server, provider, kind):
+    server = start(make_server, provider, {"plain": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}}, kind)
+    provider.plan(ANSWERS[kind]())
+    server.client.turn("c", "hi")
+    offered = {tool["name"]: arguments_of(tool["parameters"]) for tool in server.client.get("/tools").json["tools"]}
+    sent = {tool.get("name") or tool["function"]["name"]: tool.get("input_schema") or tool.get("parameters") or tool["function"]["parameters"] for tool in provider.requests[0].body["tools"]}
+    assert sent.keys() <= offered.keys() and {name: arguments_of(schema) for name, schema in sent.items()} == {name: offered[name] for name in sent}
+    assert offered["write_file"] == (["content", "path"], ["content", "path"]) and any(arguments_of(schema) == (["a"], ["a"]) for schema in sent.values())
+
+
 @pytest.mark.parametrize("kind", ANSWERS)
 def test_schemas_are_completed(make_server, provider, strict_provider, kind):
     Provider.strict = True
