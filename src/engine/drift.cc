@@ -20,6 +20,7 @@
 #include "base/try.h"
 #include "domain/codec.h"
 #include "engine/prompt_alignment.h"
+#include "engine/recording.h"
 #include "engine/run.h"
 #include "reprise/timestamp.h"
 
@@ -101,8 +102,8 @@ Result<std::string> DraftBody(Present& present, AgentState state, ApprovalMode m
 class States {
  public:
   // `before` is the parent's state; null if there is none.
-  States(const Interaction& of, const AgentState* before) : end_(*of.final_agent_state), before_(before) {
-    const RunRecord& record = *of.record;
+  States(const Interaction& of, const RunRecord& record, const AgentState* before)
+      : end_(*of.final_agent_state), before_(before) {
     first_round_ = record.resumed_from && !record.resumed_from->call_ids.empty() ? 1 : 0;
     for (std::size_t i = record.first_message; i < end_.messages.size(); ++i) {
       if (end_.messages[i].role == Role::kAssistant) answers_.push_back(i);
@@ -113,6 +114,7 @@ class States {
     }
   }
 
+  std::uint32_t first_round() const { return first_round_; }
   // nullopt if the record does not tell which results were cleared by then.
   std::optional<AgentState> Before(std::uint32_t round) const {
     AgentState state;
@@ -505,16 +507,56 @@ class Comparison {
 };
 
 // The mode that the chat had then, as far as requests depend on it: a tool ends the planning.
-ApprovalMode ModeThen(const Present& present, const Told& told) {
-  for (const Tool* const tool : present.agent.workspace.tools.Current()->tools()) {
+ApprovalMode ModeThen(const PresentAgent& agent, const Told& told) {
+  for (const Tool* const tool : agent.workspace.tools.Current()->tools()) {
     const bool was_told = told.tools.find("\"name\":\"" + tool->traits().spec.name + "\"") != told.tools.npos;
     if (tool->traits().ends_planning && was_told) return ApprovalMode::kPlan;
   }
-  const ApprovalMode now = present.agent.options.approval_mode;
+  const ApprovalMode now = agent.options.approval_mode;
   return now == ApprovalMode::kPlan ? ApprovalMode::kAsk : now;
 }
 
+// nullopt: there is no parent, or it is not stored.
+Result<std::optional<AgentState>> ParentState(const Interaction& interaction, CheckpointStore& store) {
+  if (!interaction.parent_id) return std::nullopt;
+  auto loaded = store.LoadFinalState(interaction.chat_id, *interaction.parent_id);
+  if (!loaded && IsNotFound(loaded.error())) return std::nullopt;
+  return loaded;
+}
+
+// The tool in the form of any of the three interfaces.
+ToolSpec SpecOf(const std::string& name, const Json& tool) {
+  const Json& function = MemberOf(tool, "function").is_object() ? MemberOf(tool, "function") : tool;
+  const Json& schema = MemberOf(function, function.contains("input_schema") ? "input_schema" : "parameters");
+  return {.name = name,
+          .description = TextMember(function, "description"),
+          .parameters = schema.is_object() ? DumpJson(schema) : R"({"type":"object"})"};
+}
+
 }  // namespace
+
+Result<TurnStart> StartOfTurn(const Interaction& interaction, RequestBodies& bodies, const PresentAgent& agent) {
+  const RunRecord record = interaction.record ? *interaction.record : TRY(DeriveRecord(interaction));
+  const auto before = TRY(ParentState(interaction, bodies.store()));
+  const States states(interaction, record, before ? &*before : nullptr);
+  auto state = states.Before(states.first_round());
+  if (!state || state->messages.empty()) {
+    return Fail(Reason::kNotReplayable, "the record does not tell what the model knew when this turn began");
+  }
+  TurnStart start{.state = *std::move(state)};
+  if (!record.requests || record.requests->empty()) return start;
+  const auto body = bodies.Of(interaction, 0);
+  if (!body && IsNotFound(body.error())) return start;
+  const Told told = TRY(ReadTold(TRY(body)));
+  start.is_planning = ModeThen(agent, told) == ApprovalMode::kPlan;
+  for (const ToolServer& server : agent.workspace.tools.Servers()) {
+    if (server.state == ToolServer::State::kReady) continue;
+    for (const auto& [name, tool] : told.tools) {
+      if (name.starts_with(server.name + "__")) start.of_servers.push_back(SpecOf(name, tool));
+    }
+  }
+  return start;
+}
 
 Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bodies, const PresentAgent& agent,
                               const Executor& executor) {
@@ -543,13 +585,8 @@ Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bod
   const bool is_comparable = model && model->full_name == interaction.model && model->client->makes_drafts();
   if (!is_comparable) return report;
 
-  std::optional<AgentState> before;
-  if (interaction.parent_id) {
-    auto loaded = bodies.store().LoadFinalState(interaction.chat_id, *interaction.parent_id);
-    if (!loaded && !IsNotFound(loaded.error())) return Fail(loaded.error());
-    if (loaded) before = *std::move(loaded);
-  }
-  const States states(interaction, before ? &*before : nullptr);
+  const auto before = TRY(ParentState(interaction, bodies.store()));
+  const States states(interaction, record, before ? &*before : nullptr);
   std::set<std::uint32_t> done;  // a request that repeats another one is not compared again
   for (std::size_t i = 0; i < record.requests->size(); ++i) {
     const SentRequest& sent = (*record.requests)[i];
@@ -560,7 +597,7 @@ Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bod
     const std::string recorded = TRY(std::move(body));
     const Told told = TRY(ReadTold(recorded));
     const bool is_shortened = state->compaction || state->cleared > 0;
-    const auto draft = DraftBody(present, *std::move(state), ModeThen(present, told));
+    const auto draft = DraftBody(present, *std::move(state), ModeThen(agent, told));
     ++report.requests;
     if (!draft) {
       comparison.AddUnmade(i, draft.error());

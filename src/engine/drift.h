@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/async.h"
 #include "engine/request_body.h"
@@ -28,6 +29,16 @@ struct PresentAgent {
 // requests are on record. REQUIRES: CheckReplayable.
 Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bodies, const PresentAgent& agent,
                               const Executor& executor);
+
+// How a recorded turn began.
+struct TurnStart {
+  AgentState state;                    // before its first request
+  bool is_planning = false;            // the model was told of the tool that ends ApprovalMode::kPlan
+  std::vector<ToolSpec> of_servers{};  // tools of MCP servers that are not connected now, as it was told of them
+};
+
+// kConflict (reason "not_replayable") if the record does not tell; failures of `bodies`. REQUIRES: CheckReplayable.
+Result<TurnStart> StartOfTurn(const Interaction& interaction, RequestBodies& bodies, const PresentAgent& agent);
 
 // For people, without a line end: "module 10-rules has changed", and a line each of what it was and is, shortened to
 // the place of the first difference. Other texts' control characters are spelled out.

@@ -1,0 +1,329 @@
+#include "engine/live_turn.h"
+
+#include <algorithm>
+#include <future>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "agent/agent_loop.h"
+#include "agent/deferred_tools.h"
+#include "agent/history.h"
+#include "approval/decision.h"
+#include "base/json.h"
+#include "base/mutex.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "engine/recording.h"
+#include "engine/run.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::string_view kNotAvailable =
+    "Not run: this call is not available in this test. Go on without it, or with another call.";
+
+// The id of the call that the event is about; null if it is about none.
+template <typename Event>
+std::string* CallIdIn(Event& event) {
+  if constexpr (std::is_same_v<Event, event::ToolCallStarted>) {
+    return &event.id;
+  } else if constexpr (requires { event.call_id.has_value(); }) {
+    return event.call_id ? &*event.call_id : nullptr;
+  } else if constexpr (requires { event.call_id; }) {
+    return &event.call_id;
+  } else {
+    return nullptr;
+  }
+}
+
+// The event with `to` in place of the call's id, which may be the beginning of a sub-agent's; nullopt if it is not
+// about this call.
+std::optional<EventPayload> Renamed(EventPayload payload, const std::string& from, const std::string& to) {
+  std::string* const id = std::visit([](auto& event) { return CallIdIn(event); }, static_cast<AnyEvent&>(payload));
+  if (id == nullptr || (*id != from && !id->starts_with(from + "/"))) return std::nullopt;
+  id->replace(0, from.size(), to);
+  return payload;
+}
+
+class Live;
+
+// A tool that the model is told of as it is today. It answers from the record.
+class StandIn final : public Tool {
+ public:
+  StandIn(Live& live, ToolSpec spec, bool delegates) : live_(live) {
+    traits_.spec = std::move(spec);
+    traits_.concurrency = Concurrency::kNever;  // so that each call is answered before the next one begins
+    traits_.delegates = delegates;
+  }
+  const ToolTraits& traits() const override { return traits_; }
+  ToolOutcome Run(std::string_view arguments, const ToolContext& context) override;
+
+ private:
+  Live& live_;
+  ToolTraits traits_;
+};
+
+// Stand-ins for today's tools, and for any other name that a model may call.
+class StandIns final : public ToolSet {
+ public:
+  StandIns(Live& live, const LiveTurn& turn) : live_(live), today_(turn.agent.workspace.tools.Current()) {
+    if (!turn.has_tools) return;
+    for (const Tool* const tool : today_->tools()) {
+      const ToolTraits& traits = tool->traits();
+      if (!traits.ends_planning || turn.start.is_planning) Add(traits.spec, traits.delegates);
+    }
+    for (const ToolSpec& spec : turn.start.of_servers) Add(spec, false);
+    searches_ = today_->AllowsWebSearch();
+  }
+  // Not the search for deferred tools, which is no tool of the workspace and only reads their descriptions.
+  Tool* Find(std::string_view name) const override {
+    if (name == kSearchToolsName) return nullptr;
+    const MutexLock lock(mutex_);
+    auto& made = by_name_[std::string(name)];
+    if (!made) made = std::make_unique<StandIn>(live_, ToolSpec{std::string(name), {}, {}}, false);
+    return made.get();
+  }
+  Result<void> Validate(const Tool&, std::string_view) const override { return {}; }  // only the record knows
+  const std::vector<Tool*>& tools() const override { return tools_; }
+  const std::vector<ToolSpec>& specs() const override { return specs_; }
+  bool RequiresApproval(const Tool&) const override { return false; }
+  bool AllowsWebSearch() const override { return searches_; }
+
+ private:
+  void Add(const ToolSpec& spec, bool delegates) {
+    auto& made = by_name_[spec.name];
+    if (made) return;
+    made = std::make_unique<StandIn>(live_, spec, delegates);
+    tools_.push_back(made.get());
+    specs_.push_back(spec);
+  }
+
+  Live& live_;
+  const std::shared_ptr<const ToolSet> today_;
+  std::vector<Tool*> tools_{};
+  std::vector<ToolSpec> specs_{};
+  bool searches_ = false;
+  mutable Mutex mutex_;
+  mutable std::map<std::string, std::unique_ptr<StandIn>, std::less<>> by_name_;
+};
+
+// One run: the agent's tools, its people, and what it shows.
+class Live final : public ToolRegistry, public AgentObserver, public ApprovalGate {
+ public:
+  Live(const LiveTurn& turn, const LiveOptions& options)
+      : turn_(turn),
+        options_(options),
+        tools_(std::make_shared<StandIns>(*this, turn)),
+        shown_{.interaction = turn.like},
+        taken_(turn.calls.size()) {}
+
+  LiveRun Run(const std::stop_token& stop, const Executor& executor);
+  ToolOutcome Answer();
+
+  // ToolRegistry
+  std::shared_ptr<const ToolSet> Current() const override { return tools_; }
+  // AgentObserver
+  void Emit(std::uint32_t round_index, EventPayload payload) override;
+  void AddTextDelta(std::uint32_t, std::string_view) override {}
+  void AddThinkingDelta(std::uint32_t, std::string_view) override {}
+  void FlushDeltas() override {}
+  void StateGrew(const AgentState&) override {}
+  // ApprovalGate: nobody is asked, because no stand-in needs an approval.
+  std::vector<std::string> Ask(std::uint32_t, std::vector<event::ApprovalRequired>,
+                               std::optional<event::Rejected>) override {
+    return {};
+  }
+  Async<Result<Answered>> AwaitAnswer(std::vector<std::string>, std::stop_token, const Executor&) override {
+    co_return Fail(ErrorCode::kCancelled, "nobody is asked");
+  }
+  ApprovalMode ModeFor(const std::string&) override { return ApprovalMode::kApproveAll; }
+  std::vector<Grant> StandingGrants(const Grant&) override { return {}; }
+  void NoteUse(const std::vector<std::string>&) override {}
+  Async<Result<Reply>> AskInput(std::uint32_t, event::InputRequired, std::stop_token, const Executor&) override {
+    co_return Fail(ErrorCode::kCancelled, "nobody is asked");
+  }
+
+ private:
+  const AnsweredCall* Take(const ToolCall& call) REQUIRES(mutex_);
+  void Show(std::uint32_t round_index, EventPayload payload) REQUIRES(mutex_);
+  void ShowEnd(AgentOutcome outcome) REQUIRES(mutex_);
+
+  const LiveTurn& turn_;
+  const LiveOptions& options_;
+  std::stop_source stop_;
+  const std::shared_ptr<const ToolSet> tools_;
+  Mutex mutex_;
+  LiveRun shown_ GUARDED_BY(mutex_);
+  std::vector<bool> taken_ GUARDED_BY(mutex_);
+  const AnsweredCall* now_ GUARDED_BY(mutex_) = nullptr;  // answers the call under way; null: it is not on record
+};
+
+ToolOutcome StandIn::Run(std::string_view, const ToolContext&) { return live_.Answer(); }
+
+// The next equal call of the record, else the last one.
+const AnsweredCall* Live::Take(const ToolCall& call) {
+  const AnsweredCall* found = nullptr;
+  for (std::size_t i = 0; i < turn_.calls.size(); ++i) {
+    if (!turn_.calls[i].outcome || !IsSameCall(turn_.calls[i].call, call)) continue;
+    found = &turn_.calls[i];
+    if (taken_[i]) continue;
+    taken_[i] = true;
+    break;
+  }
+  return found;
+}
+
+void Live::Show(std::uint32_t round_index, EventPayload payload) {
+  auto& events = shown_.interaction.events;
+  // interaction_started is number 1.
+  events.push_back({.seq = events.size() + 2, .round_index = round_index, .at = Now(), .payload = std::move(payload)});
+}
+
+// A call of the record shows what it showed then: answers of people, changed files, steps of sub-agents.
+void Live::Emit(std::uint32_t round_index, EventPayload payload) {
+  if (IsDelta(payload)) return;
+  const MutexLock lock(mutex_);
+  const auto* const started = std::get_if<event::ToolCallStarted>(&payload);
+  if (started == nullptr || started->tool_name == kSearchToolsName) return Show(round_index, std::move(payload));
+  now_ = Take({.id = started->id, .name = started->tool_name, .arguments = started->tool_input});
+  if (now_ == nullptr) {
+    shown_.unrecorded.push_back(started->tool_name + " " + started->tool_input);
+    return Show(round_index, std::move(payload));
+  }
+  for (const EventPayload& each : now_->shown) Show(round_index, *Renamed(each, now_->call.id, started->id));
+}
+
+ToolOutcome Live::Answer() {
+  if (const MutexLock lock(mutex_); now_ != nullptr) return *now_->outcome;
+  if (options_.stops_at_unrecorded) stop_.request_stop();
+  return {.output = std::string(kNotAvailable), .is_error = true};
+}
+
+void Live::ShowEnd(AgentOutcome outcome) {
+  Interaction& interaction = shown_.interaction;
+  const std::uint32_t round = interaction.events.empty() ? 0 : interaction.events.back().round_index;
+  interaction.status = outcome.status;
+  if (outcome.status == InteractionStatus::kCancelled) Show(round, event::Cancelled{"requested"});
+  if (const auto& error = outcome.error) {
+    interaction.error = InteractionError{error->reason, error->message, error->retryable};
+    Show(round, event::Failed{error->reason, error->message, error->retryable});
+  }
+  interaction.usage = outcome.usage;
+  interaction.completed_at = Now();
+  const Messages& messages = outcome.state.messages;
+  for (std::size_t i = turn_.start.state.messages.size(); i < messages.size(); ++i) {
+    for (const ToolCall& call : messages[i].tool_calls) shown_.calls.push_back(call);
+  }
+  interaction.final_agent_state = std::move(outcome.state);
+}
+
+LiveRun Live::Run(const std::stop_token& stop, const Executor& executor) {
+  const std::stop_callback pass_on(stop, [this] { stop_.request_stop(); });
+  {
+    const MutexLock lock(mutex_);
+    shown_.interaction.created_at = Now();
+  }
+  AgentLimits limits = LimitsOf(turn_.agent.options, turn_.model);
+  limits.rules = nullptr;  // nothing runs that they could refuse
+  limits.check_confirmations = false;
+  limits.kept_bytes = 0;
+  const DeferredTools tools(*this, turn_.model.context_window);
+  AgentLoop agent({.model = *turn_.model.client,
+                   .tools = tools,
+                   .observer = *this,
+                   .approvals = *this,
+                   .executor = executor,
+                   .delay = options_.delay,
+                   .prompt = turn_.prompt,
+                   .guards = {.over_budget = options_.over_budget},
+                   .files = turn_.files,
+                   .documents = turn_.agent.documents,
+                   .instructions = turn_.has_tools ? turn_.agent.workspace.instructions : nullptr},
+                  limits, turn_.model.model, turn_.start.state, stop_.get_token());
+  const auto ended = std::make_shared<std::promise<AgentOutcome>>();
+  agent.Start([ended](AgentOutcome outcome) { ended->set_value(std::move(outcome)); });
+  AgentOutcome outcome = ended->get_future().get();
+  const MutexLock lock(mutex_);
+  ShowEnd(std::move(outcome));
+  return std::move(shown_);
+}
+
+// A result that only says that there is none.
+bool IsMissing(const std::optional<ToolOutcome>& outcome) {
+  return !outcome || outcome->output == kCancelledResult || outcome->output == kOutcomeUnknown;
+}
+
+// The calls of the model after the turn's first request.
+std::vector<AnsweredCall> CallsOn(Recording recording, const std::vector<AgentEvent>& events) {
+  std::vector<AnsweredCall> calls;
+  for (auto& [index, round] : recording.rounds) {
+    if (index == 0 && recording.continued) continue;
+    for (RecordedCall& recorded : round.calls) {
+      AnsweredCall& call = calls.emplace_back(AnsweredCall{.call = std::move(recorded.call)});
+      if (!IsMissing(recorded.outcome)) call.outcome = std::move(recorded.outcome);
+      for (const AgentEvent& event : events) {
+        if (event.round_index != index) continue;
+        if (auto shown = Renamed(event.payload, call.call.id, call.call.id)) call.shown.push_back(*std::move(shown));
+      }
+    }
+  }
+  return calls;
+}
+
+}  // namespace
+
+Result<LiveTurn> PrepareLive(const Interaction& recorded, RequestBodies& bodies, const PresentAgent& agent,
+                             const std::string& model) {
+  const bool names_model = recorded.record && recorded.record->names_model;
+  const std::string& usual = names_model ? recorded.model : agent.chosen_model;
+  LiveTurn turn{.agent = agent,
+                .model = TRY(agent.models.Resolve(model.empty() ? usual : model)),
+                .like = recorded,
+                .start = TRY(StartOfTurn(recorded, bodies, agent)),
+                .calls = CallsOn(TRY(Recording::Of(recorded)), recorded.events),
+                .prompt = agent.workspace.prompt ? agent.workspace.prompt() : SystemPrompt{},
+                .files = bodies.files()};
+  if (turn.prompt.git_of) turn.prompt.git = turn.prompt.git_of(recorded.chat_id.str());
+  turn.like.events.clear();
+  turn.like.final_agent_state.reset();
+  turn.like.error.reset();
+  turn.like.record.reset();
+  turn.like.model = turn.model.full_name;
+  return turn;
+}
+
+Result<LiveTurn> PrepareQuestion(const LiveTurn& beside, const std::string& model, std::string system,
+                                 std::string question) {
+  LiveTurn asked{.agent = beside.agent,
+                 .model = TRY(beside.agent.models.Resolve(model)),
+                 .like = beside.like,
+                 .start = {},
+                 .prompt = {.modules = {{.name = "question", .text = std::move(system), .is_plain = true}}},
+                 .has_tools = false};
+  Message message{.role = Role::kUser};
+  message.content = std::move(question);
+  asked.start.state.messages.push_back(std::move(message));
+  asked.like.model = asked.model.full_name;
+  return asked;
+}
+
+LiveRun RunLive(const LiveTurn& turn, const LiveOptions& options, const std::stop_token& stop,
+                const Executor& executor) {
+  return Live(turn, options).Run(stop, executor);
+}
+
+bool IsSameCall(const ToolCall& a, const ToolCall& b) {
+  if (a.name != b.name) return false;
+  if (a.arguments == b.arguments) return true;
+  const auto read = [](const std::string& text) { return ParseJson(IsBlank(text) ? "{}" : text); };
+  const auto some = read(a.arguments), others = read(b.arguments);
+  return some && others && IsSameInAnyOrder(*some, *others);
+}
+
+}  // namespace reprise

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "base/async.h"
+#include "engine/drift.h"
+#include "reprise/interaction.h"
+#include "reprise/message.h"
+#include "reprise/result.h"
+
+// A recorded turn, taken once more by the agent of today with its model. Only the model is asked: the record answers
+// the calls, and no tool, hook or command runs.
+//
+//   const LiveTurn turn = TRY(PrepareLive(interaction, bodies, agent, ""));
+//   const LiveRun run = RunLive(turn, {.delay = delay}, stop, executor);
+//   if (run.interaction.error) Warn(run.interaction.error->message);
+namespace reprise {
+
+// A call of the recorded turn.
+struct AnsweredCall {
+  ToolCall call;                         // as the model asked for it
+  std::optional<ToolOutcome> outcome{};  // what the model was told; nullopt: the call had no result
+  std::vector<EventPayload> shown{};     // the events about it, without the result
+};
+
+// A turn that can be run any number of times, at the same time too.
+struct LiveTurn {
+  PresentAgent agent;
+  ModelDirectory::Resolved model;
+  Interaction like;  // the recorded turn without events and state
+  TurnStart start;
+  std::vector<AnsweredCall> calls{};  // in the model's order
+  SystemPrompt prompt{};
+  FilesOfChat* files = nullptr;
+  bool has_tools = true;
+};
+
+struct LiveOptions {
+  bool stops_at_unrecorded = false;  // else the model is told that the call is not available, and the run goes on
+  Delay delay{};                     // null: failed requests are not retried
+  // Called before each request with the run's usage so far. Why no further request may be sent; nullopt: it may.
+  std::function<std::optional<std::string>(const TokenUsage& used)> over_budget{};
+};
+
+struct LiveRun {
+  Interaction interaction;                // finished
+  std::vector<ToolCall> calls{};          // in the model's order
+  std::vector<std::string> unrecorded{};  // "read_file {...}"
+};
+
+// `model`: a full name; empty: the one that the turn would have today. What `agent` and `bodies` refer to must outlive
+// the result. kInvalidArgument (reason "unknown_model"); the failures of StartOfTurn and Recording::Of. REQUIRES:
+// CheckReplayable.
+Result<LiveTurn> PrepareLive(const Interaction& recorded, RequestBodies& bodies, const PresentAgent& agent,
+                             const std::string& model);
+
+// A question beside the turn, to a model without tools. kInvalidArgument (reason "unknown_model").
+Result<LiveTurn> PrepareQuestion(const LiveTurn& beside, const std::string& model, std::string system,
+                                 std::string question);
+
+// Blocks until the run has ended; works on threads of `executor`. Failures are the interaction's; a stop cancels it.
+LiveRun RunLive(const LiveTurn& turn, const LiveOptions& options, const std::stop_token& stop,
+                const Executor& executor);
+
+// Whether names and arguments are equal. Members may be in any order.
+bool IsSameCall(const ToolCall& a, const ToolCall& b);
+
+}  // namespace reprise
