@@ -170,12 +170,38 @@ class Grammar {
     AddSettings(*replay, {"model", "prompt-dir", "workspace"});
     AddReading(*replay);
 
-    CLI::App* test = Add("test", "Test the agent of today with recorded chats, without a model");
+    AddTest();
+  }
+  void AddTest() {
+    CLI::App* test = Add("test", "Test the agent of today with recorded chats, without a model or with one");
     test->add_option("WHAT", out_.arguments, "a folder of exported chats, one of them, CHAT, or CHAT/INTERACTION")
         ->required();
+    CLI::Option* live = test->add_option("--live", out_.live.runs, "ask the model so many times in each turn")
+                            ->type_name("N")
+                            ->check(CLI::Range(1, 1000));
+    test->add_option("--unrecorded", out_.live.unrecorded,
+                     "what happens to a call that the record does not answer: refuse it, or stop the run")
+        ->type_name("WHAT")
+        ->default_str("refuse")
+        ->needs(live)
+        ->check([](const std::string& what) {
+          if (what == "refuse" || what == "stop") return std::string();
+          return what == "run" ? std::string("a test runs no tools, so a call can only be refused, or stop the run")
+                               : what + " is neither refuse nor stop";
+        });
+    test->add_option("--max-cost", out_.live.max_cost, "send no further request when the usage has cost that much")
+        ->type_name("AMOUNT")
+        ->needs(live)
+        ->check(CLI::Range(1e-9, 1e9));
+    test->add_option("--jobs", out_.live.jobs, "runs at the same time")
+        ->type_name("N")
+        ->default_str("4")
+        ->needs(live)
+        ->check(CLI::Range(1, 64));
     test->add_flag("--update", out_.update, "accept what has changed in requests: write it beside the chats");
     test->add_option("--record", out_.record, "write this stored chat into the folder WHAT, without secrets")
-        ->type_name("CHAT");
+        ->type_name("CHAT")
+        ->excludes(live);
     test->add_flag("--force", out_.force, "with --record: replace the file that is there");
     for (const auto& [name, file, help] : {std::tuple("--junit", &out_.reports.junit, "also write JUnit XML"),
                                            std::tuple("--markdown", &out_.reports.markdown, "also write Markdown"),

@@ -36,6 +36,14 @@ struct ReportFiles {
   std::string junit, markdown, html;
 };
 
+// How `test` asks a model.
+struct LiveRequest {
+  int runs = 0;                       // of each turn; 0: no model is asked
+  int jobs = 4;                       // at the same time
+  std::string unrecorded = "refuse";  // or "stop": what happens to a call that the record does not answer
+  double max_cost = 0;                // in the currency of the configured prices; 0: no limit
+};
+
 // A parsed command line.
 struct CommandLine {
   std::string command;  // "serve", "ls", "keys init", ...
@@ -60,6 +68,7 @@ struct CommandLine {
   bool current = false;                        // of `replay`: also compares with the requests of today
   bool update = false;                         // of `test`: accepts what has changed
   ReportFiles reports;                         // of `test`
+  LiveRequest live;                            // of `test`
   std::string record;                          // of `test`: the chat to write into the suite
   std::string chat;                            // of `search`: only this chat
   std::string as;                              // of `import` and `fork`: the chat's new name

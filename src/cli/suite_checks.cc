@@ -338,6 +338,22 @@ std::vector<std::string> ChecksForModel(const SuiteChecks& checks, const Interac
   return names;
 }
 
+LiveChecks LiveChecksOf(std::span<const SuiteChecks> checks, const InteractionId& turn, std::size_t number) {
+  LiveChecks found;
+  for (const SuiteChecks& some : checks) {
+    for (const TurnChecks* each : ChecksOf(some, turn, number)) {
+      const MaxCheck& max = each->max;
+      const bool is_limited = max.rounds || max.calls || max.input_tokens || max.output_tokens || max.seconds;
+      found.any = found.any || each->calls || !each->never.empty() || each->answer || !each->files.empty() ||
+                  is_limited || each->judge;
+      found.command = found.command || !each->command.empty();
+      if (each->judge) found.judges.push_back(*each->judge);
+      if (each->at_least) found.at_least = each->at_least;
+    }
+  }
+  return found;
+}
+
 std::vector<std::string> UnknownTurns(const SuiteChecks& checks, std::span<const InteractionId> turns) {
   std::vector<std::string> unknown;
   for (const auto& [name, own] : checks.turns) {

@@ -117,6 +117,15 @@ std::vector<CheckFailure> RunChecks(const SuiteChecks& checks, const Interaction
 // The turn's checks that need a run with a model: "command", "judge", "at_least".
 std::vector<std::string> ChecksForModel(const SuiteChecks& checks, const Interaction& turn, std::size_t number);
 
+// The checks of a turn, as far as runs with a model are concerned.
+struct LiveChecks {
+  bool any = false;  // there is a check that can pass or fail
+  bool command = false;
+  std::vector<JudgeCheck> judges{};
+  std::optional<AtLeast> at_least{};  // the most particular one
+};
+LiveChecks LiveChecksOf(std::span<const SuiteChecks> checks, const InteractionId& turn, std::size_t number);
+
 // Names in SuiteChecks::turns that stand for none of these turns, which are in their order.
 std::vector<std::string> UnknownTurns(const SuiteChecks& checks, std::span<const InteractionId> turns);
 

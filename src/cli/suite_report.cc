@@ -72,7 +72,8 @@ std::string OutcomeWords(const SuiteReport& report) {
 
 std::string Summary(const SuiteReport& report) {
   return Counted(report.turns.size(), "turn") + " of " + Counted(ByChat(report).size(), "chat") + ": " +
-         OutcomeWords(report) + " (" + Seconds(report.seconds, 1) + " s)";
+         OutcomeWords(report) + " (" + Seconds(report.seconds, 1) + " s)" +
+         (report.asked.empty() ? "" : "; " + report.asked);
 }
 
 // Equal notes once, with the number of their turns.
@@ -121,14 +122,15 @@ std::string JsonText(const SuiteReport& report) {
                      {"ms", Sound(turn.ms)}});
   }
   const std::size_t failed = CountOf(report.turns, State::kFailed);
-  return DumpJson(Json{{"ok", failed == 0},
-                       {"chats", ByChat(report).size()},
-                       {"passed", CountOf(report.turns, State::kPassed)},
-                       {"failed", failed},
-                       {"skipped", CountOf(report.turns, State::kSkipped)},
-                       {"seconds", Sound(report.seconds)},
-                       {"turns", std::move(turns)}}) +
-         "\n";
+  Json document{{"ok", failed == 0},
+                {"chats", ByChat(report).size()},
+                {"passed", CountOf(report.turns, State::kPassed)},
+                {"failed", failed},
+                {"skipped", CountOf(report.turns, State::kSkipped)},
+                {"seconds", Sound(report.seconds)},
+                {"turns", std::move(turns)}};
+  if (!report.asked.empty()) document["asked"] = report.asked;
+  return DumpJson(document) + "\n";
 }
 
 // --- JUnit

@@ -26,6 +26,7 @@ struct TurnResult {
 struct SuiteReport {
   std::vector<TurnResult> turns{};  // those of a chat stand together
   double seconds = 0;
+  std::string asked{};  // what models were asked: "6 requests, ..."; empty: none
 };
 
 // The failed turns with at most three problems each, the notes, and a line with the numbers.

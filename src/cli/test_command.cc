@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -18,9 +19,11 @@
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/private_file.h"
+#include "base/queues.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/live_runs.h"
 #include "cli/record_chat.h"
 #include "cli/suite_checks.h"
 #include "cli/suite_report.h"
@@ -30,11 +33,13 @@
 #include "engine/attachments.h"
 #include "engine/drift.h"
 #include "engine/elastic_pool.h"
+#include "engine/live_turn.h"
 #include "engine/recorded_replay.h"
 #include "engine/recording.h"
 #include "engine/request_body.h"
 #include "store/memory_interaction_store.h"
 #include "terminal/console.h"
+#include "terminal/progress.h"
 
 namespace reprise {
 namespace {
@@ -73,7 +78,9 @@ Result<std::optional<std::string>> ReadSmall(const std::string& path) {
 
 class Suite {
  public:
-  Suite(const CommandLine& line, std::unique_ptr<PresentFolders> present) : line_(line), present_(std::move(present)) {}
+  // `live`: null if no model is asked.
+  Suite(const CommandLine& line, std::unique_ptr<PresentFolders> present, LiveRuns* live)
+      : line_(line), present_(std::move(present)), live_(live) {}
 
   Result<void> TestExported(const std::string& path);
   Result<void> TestStored(ChatReader& reader, const RecordReference& what);
@@ -82,6 +89,9 @@ class Suite {
  private:
   void Test(const RecordedChat& chat, std::optional<InteractionId> only);
   Result<Interaction> TestTurn(const RecordedChat& chat, InteractionId id, TurnResult& result);
+  Result<PresentAgent> AgentFor(const RecordedChat& chat, const Interaction& turn);
+  Result<LiveTurn> PrepareTurn(const RecordedChat& chat, const Interaction& turn);
+  void Check(const RecordedChat& chat, const Interaction& turn, std::size_t number, TurnResult& result) const;
   Result<SuiteChecks> ChecksFor(const std::string& path, bool& is_there);
   void AddBroken(const std::string& name, const std::string& file, const Error& why);
   // What was accepted of a chat, as JSON, and the file that says so.
@@ -94,6 +104,7 @@ class Suite {
 
   const CommandLine& line_;
   const std::unique_ptr<PresentFolders> present_;
+  LiveRuns* const live_;
   ElasticPool pool_;
   const Executor executor_ = [this](std::function<void()> job) { pool_.Submit(std::move(job)); };
   std::vector<SuiteChecks> checks_;  // for the chat under way
@@ -204,22 +215,26 @@ void Suite::Test(const RecordedChat& chat, std::optional<InteractionId> only) {
   if (chat.turns.empty()) {
     AddBroken(chat.name, chat.file, MakeError(ErrorCode::kInvalidArgument, "the chat has no turns to test"));
   }
+  std::deque<TurnResult> results;  // which stay where they are
+  std::vector<LiveTest> for_model;
   for (std::size_t i = 0; i < chat.turns.size(); ++i) {
     if (only && chat.turns[i] != *only) continue;
-    TurnResult result{.chat = chat.name, .turn = chat.turns[i].str(), .file = chat.file};
+    TurnResult& result =
+        results.emplace_back(TurnResult{.chat = chat.name, .turn = chat.turns[i].str(), .file = chat.file});
     const auto began = std::chrono::steady_clock::now();
     const auto turn = TestTurn(chat, chat.turns[i], result);
     if (!turn) result.problems.push_back(turn.error().message);
-    for (const SuiteChecks& checks : checks_) {
-      if (!turn || turn->user_message.empty()) break;  // an act of a person, without an answer
-      for (const CheckFailure& failure : RunChecks(checks, *turn, i + 1, chat.content_of)) {
-        result.problems.push_back(failure.check + ": " + failure.message);
-      }
-      for (const std::string& check : ChecksForModel(checks, *turn, i + 1)) {
-        result.notes.push_back(check + " is not checked without a model");
-      }
+    const bool has_answer = turn && !turn->user_message.empty();  // else it is an act of a person
+    if (has_answer && live_ == nullptr) Check(chat, *turn, i + 1, result);
+    if (has_answer && live_ != nullptr && result.problems.empty()) {
+      auto prepared = PrepareTurn(chat, *turn);
+      if (prepared) for_model.push_back({*std::move(prepared), result, i + 1});
+      if (!prepared) result.problems.push_back(prepared.error().message);
     }
     result.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
+  }
+  if (live_ != nullptr) live_->Test(for_model, checks_, chat.content_of);
+  for (TurnResult& result : results) {
     if (!result.problems.empty()) result.state = TurnResult::State::kFailed;
     report_.turns.push_back(std::move(result));
   }
@@ -228,6 +243,33 @@ void Suite::Test(const RecordedChat& chat, std::optional<InteractionId> only) {
   for (const std::string& each : accepted_.drifts) list.push_back(ParseJson(each).value());
   const auto written = ReplaceFile(Disk(), accepted_.file, Json{{"accepted", std::move(list)}}.dump(2) + "\n");
   if (!written) AddBroken(chat.name, accepted_.file, written.error());
+}
+
+// The checks on the record.
+void Suite::Check(const RecordedChat& chat, const Interaction& turn, std::size_t number, TurnResult& result) const {
+  for (const SuiteChecks& checks : checks_) {
+    for (const CheckFailure& failure : RunChecks(checks, turn, number, chat.content_of)) {
+      result.problems.push_back(failure.check + ": " + failure.message);
+    }
+    for (const std::string& check : ChecksForModel(checks, turn, number)) {
+      result.notes.push_back(check + " is not checked without a model");
+    }
+  }
+}
+
+// An exported chat is tested with the agent of this folder, wherever it was recorded.
+Result<PresentAgent> Suite::AgentFor(const RecordedChat& chat, const Interaction& turn) {
+  PresentAgent agent = TRY(present_->At(chat.file.empty() ? turn.workspace : std::string()));
+  agent.chosen_model = chat.chosen_model;
+  return agent;
+}
+
+Result<LiveTurn> Suite::PrepareTurn(const RecordedChat& chat, const Interaction& turn) {
+  const auto model = line_.flags.find("model");
+  auto prepared = TRY(PrepareLive(turn, *chat.bodies, TRY(AgentFor(chat, turn)),
+                                  model == line_.flags.end() ? std::string() : model->second));
+  TRY(live_->CheckPrice(prepared));
+  return prepared;
 }
 
 // Replays the turn, and names what has changed in its requests.
@@ -248,9 +290,7 @@ Result<Interaction> Suite::TestTurn(const RecordedChat& chat, InteractionId id, 
     }
   }
   if (!result.problems.empty()) return turn;
-  // An exported chat is tested with the agent of this folder, wherever it was recorded.
-  PresentAgent agent = TRY(present_->At(chat.file.empty() ? turn.workspace : std::string()));
-  agent.chosen_model = chat.chosen_model;
+  const PresentAgent agent = TRY(AgentFor(chat, turn));
   for (const Drift& drift : TRY(FindDrift(turn, *chat.bodies, agent, executor_)).found) {
     Json json = ToJson(drift);
     json.erase("request");
@@ -261,7 +301,7 @@ Result<Interaction> Suite::TestTurn(const RecordedChat& chat, InteractionId id, 
       accepted_.drifts.insert(text);
       accepted_.has_changed = true;
     } else {
-      result.problems.push_back(Describe(drift));
+      (live_ == nullptr ? result.problems : result.notes).push_back(Describe(drift));
     }
   }
   return turn;
@@ -320,8 +360,13 @@ Exited RunTest(const CommandLine& line, const Environment& environment) {
   SetLogLevel(LogLevel::kError);  // failures of the recorded runs are not news
   const auto began = std::chrono::steady_clock::now();
   const Options options = TRY(OfUse(LoadOptions(line.flags, environment)));
-  Suite suite(line, TRY(OfUse(PresentFolders::Open(options))));
+  WorkCounter counter;
+  std::optional<Progress> progress;  // before any thread, because it takes the signals
+  std::optional<LiveRuns> live;
+  if (line.live.runs > 0) live.emplace(line.live, counter, progress.emplace(counter, environment));
+  Suite suite(line, TRY(OfUse(PresentFolders::Open(options))), live ? &*live : nullptr);
   for (const std::string& what : line.arguments) {
+    if (counter.stop_requested()) break;
     if (IsFile(what) || IsDirectory(what)) {
       for (const std::string& path : TRY(OfUse(ExportedIn(what)))) TRY(suite.TestExported(path));
       continue;
@@ -333,9 +378,11 @@ Exited RunTest(const CommandLine& line, const Environment& environment) {
   }
   SuiteReport report = suite.report();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  if (live) report.asked = live->Spent();
   TRY(WriteReports(report, line));
   const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
   Print(line.json ? JsonText(report) : TerminalText(report, DecideColour(line.colour, environment, is_terminal)));
+  if (progress) progress->End();
   const bool failed = std::ranges::any_of(
       report.turns, [](const TurnResult& each) { return each.state == TurnResult::State::kFailed; });
   return failed ? kExitFailure : kExitOk;
