@@ -22,6 +22,7 @@
 #include "engine/prompt_alignment.h"
 #include "engine/recording.h"
 #include "engine/run.h"
+#include "engine/told_request.h"
 #include "reprise/timestamp.h"
 
 namespace reprise {
@@ -157,105 +158,7 @@ class States {
   std::vector<std::pair<std::uint32_t, const event::Compacted*>> changes_;
 };
 
-// --- the parts of a body ---------------------------------------------------------------------------------------------
-
-// A body taken apart, whichever of the three interfaces it is for. Values are as written, because most are the same in
-// both bodies. The body must outlive it.
-struct Told {
-  std::string system, system_path, system_role;  // the role is that of a message
-  std::string_view tools = "[]";
-  std::map<std::string, std::string_view> parameters{};
-  std::vector<std::string_view> messages{};  // the first is empty if it was the system prompt
-  std::string messages_path;
-};
-
-// Marks for the provider's cache stand at places that depend on everything else.
-void TakeCacheMarks(Json& json) {
-  if (json.is_object()) json.erase("cache_control");
-  if (!json.is_structured()) return;
-  for (Json& each : json) TakeCacheMarks(each);
-}
-
-// Of a text, or of parts with texts.
-std::string TextOf(const Json& content) {
-  if (content.is_string()) return content.get<std::string>();
-  std::string text;
-  if (content.is_array()) {
-    for (const Json& part : content) text += TextMember(part, "text");
-  }
-  return text;
-}
-
-std::string NameOf(const Json& tool) {
-  const Json& function = MemberOf(tool, "function");
-  std::string name = TextMember(function.is_object() ? function : tool, "name");
-  return name.empty() ? TextMember(tool, "type") : name;
-}
-
-// Without marks for the provider's cache.
-Json Parsed(std::string_view value) {
-  Json json = ParseJson(value, std::numeric_limits<int>::max()).value_or(Json());
-  TakeCacheMarks(json);
-  return json;
-}
-
-Result<Told> ReadTold(const std::string& body) {
-  Told told;
-  constexpr std::string_view kMark = R"("cache_control":)";
-  if (const std::size_t mark = body.find(kMark); mark != body.npos) {
-    const std::string_view value = std::string_view(body).substr(mark + kMark.size());
-    told.parameters["cache_control"] = value.substr(0, value.find('}') + 1);
-  }
-  for (const RawJsonMember& member : RawMembers(body)) {
-    const Json parsed = TRY(ParseJson(member.name));
-    const std::string name = parsed.is_string() ? parsed.get<std::string>() : std::string();
-    if (name == "tools") {
-      told.tools = member.value;
-    } else if (name == "system" || name == "instructions") {
-      told.system = TextOf(Parsed(member.value));
-      told.system_path = "/" + name;
-    } else if (name == "messages" || name == "input") {
-      told.messages = RawElements(member.value);
-      told.messages_path = "/" + name;
-    } else {
-      told.parameters[name] = member.value;
-    }
-  }
-  const Json first = told.messages.empty() ? Json() : Parsed(told.messages.front());
-  if (const std::string role = TextMember(first, "role"); role == "system" || role == "developer") {
-    told.system = TextOf(MemberOf(first, "content"));
-    told.system_path = told.messages_path + "/0/content";
-    told.system_role = role;
-    told.messages.front() = {};  // so that the others keep their places
-  }
-  return told;
-}
-
 std::string TextOrJson(const Json& value) { return value.is_string() ? value.get<std::string>() : DumpJson(value); }
-
-// The first place where they differ.
-struct Difference {
-  std::string path;
-  Json before, after;  // null: not there
-};
-Difference FirstDifference(const Json& before, const Json& after, std::string path) {
-  if (before.is_object() && after.is_object()) {
-    for (const Json* side : {&before, &after}) {
-      for (const auto& [name, value] : side->items()) {
-        const Json& was = MemberOf(before, name);
-        const Json& is = MemberOf(after, name);
-        if (was != is) return FirstDifference(was, is, path + Json::json_pointer().operator/=(name).to_string());
-      }
-    }
-  }
-  if (before.is_array() && after.is_array()) {
-    for (std::size_t i = 0; i < std::max(before.size(), after.size()); ++i) {
-      const Json was = i < before.size() ? before[i] : Json(), is = i < after.size() ? after[i] : Json();
-      if (was != is) return FirstDifference(was, is, path + "/" + std::to_string(i));
-    }
-  }
-  return {std::move(path), before, after};
-}
 
 // --- the system prompt -----------------------------------------------------------------------------------------------
 
@@ -409,7 +312,11 @@ class Comparison {
     for (const std::string& name : gone) add(name, "(see the request)", "");
   }
 
+  // For values that are equal without marks for the provider's cache.
   void AddCacheMark(std::string path, std::string_view before, std::string_view after) {
+    const auto whole = [](std::string_view text) { return ParseJson(text, std::numeric_limits<int>::max()); };
+    const auto was = whole(before), is = whole(after);
+    if (was && is && *was == *is) return;  // only written otherwise
     const auto marks = [](std::string_view text) {
       return text.find("\"cache_control\":") == text.npos ? "" : "(marked)";
     };
@@ -425,16 +332,6 @@ class Comparison {
     for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
     return text;
   }
-  static std::vector<std::pair<std::string, Json>> ToolsIn(std::string_view raw) {
-    std::vector<std::pair<std::string, Json>> tools;
-    for (const std::string_view each : RawElements(raw)) {
-      Json tool = Parsed(each);
-      std::string name = NameOf(tool);
-      tools.emplace_back(std::move(name), std::move(tool));
-    }
-    return tools;
-  }
-
   void CompareTools(const std::vector<std::pair<std::string, Json>>& before,
                     const std::vector<std::pair<std::string, Json>>& after) {
     using Named = std::pair<std::string, Json>;
@@ -547,11 +444,12 @@ Result<TurnStart> StartOfTurn(const Interaction& interaction, RequestBodies& bod
   if (!record.requests || record.requests->empty()) return start;
   const auto body = bodies.Of(interaction, 0);
   if (!body && IsNotFound(body.error())) return start;
-  const Told told = TRY(ReadTold(TRY(body)));
+  const std::string sent = TRY(body);
+  const Told told = TRY(ReadTold(sent));
   start.is_planning = ModeThen(agent, told) == ApprovalMode::kPlan;
   for (const ToolServer& server : agent.workspace.tools.Servers()) {
     if (server.state == ToolServer::State::kReady) continue;
-    for (const auto& [name, tool] : told.tools) {
+    for (const auto& [name, tool] : ToolsIn(told.tools)) {
       if (name.starts_with(server.name + "__")) start.of_servers.push_back(SpecOf(name, tool));
     }
   }

@@ -333,6 +333,8 @@ def test_import_of_an_export_is_the_same_chat(folder):
     folder("export", "alpha", "--output", target / "x" / "..", "--force")
     document.write_text(folder("export", "alpha").stdout)
     before = folder.server.client.history("alpha", branches="all")
+    for interaction in before["interactions"]:  # what the next turn may repeat of it, which an import drops
+        (interaction["final_agent_state"] or {}).pop("request", None)
     index_is_written(folder)
     told = folder.json("import", target, document)
     assert [i["chat_id"] for i in told["imported"]] == ["alpha-2", "beta-2", "alpha-3"] and told["failed"] == []

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "reprise/result.h"
+
+// The bodies of requests to models, taken apart for comparisons.
+namespace reprise {
+
+// A body taken apart, whichever of the three interfaces it is for. Values are as written, because most are the same in
+// both bodies. The body must outlive it.
+struct Told {
+  std::string system, system_path, system_role;  // the role is that of a message
+  std::string_view tools = "[]";
+  std::map<std::string, std::string_view> parameters{};
+  std::vector<std::string_view> messages{};  // the first is empty if it was the system prompt
+  std::string messages_path;
+};
+
+// kInvalidArgument if the body is no JSON.
+Result<Told> ReadTold(const std::string& body);
+// A value of it, without marks for the provider's cache; null if it is no JSON.
+Json Parsed(std::string_view value);
+// The tools by name, from Told::tools.
+std::vector<std::pair<std::string, Json>> ToolsIn(std::string_view tools);
+
+// The first place where they differ.
+struct Difference {
+  std::string path;
+  Json before, after;  // null: not there
+};
+// `path`: of both values.
+Difference FirstDifference(const Json& before, const Json& after, std::string path);
+
+}  // namespace reprise
