@@ -314,7 +314,7 @@ class Comparison {
 
   // For values that are equal without marks for the provider's cache.
   void AddCacheMark(std::string path, std::string_view before, std::string_view after) {
-    const auto whole = [](std::string_view text) { return ParseJson(text, std::numeric_limits<int>::max()); };
+    const auto whole = [](std::string_view text) { return ParseJson(text, kMostToldDepth); };
     const auto was = whole(before), is = whole(after);
     if (was && is && *was == *is) return;  // only written otherwise
     const auto marks = [](std::string_view text) {

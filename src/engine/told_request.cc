@@ -1,7 +1,6 @@
 #include "engine/told_request.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/try.h"
 
@@ -34,7 +33,9 @@ std::string NameOf(const Json& tool) {
 }  // namespace
 
 Json Parsed(std::string_view value) {
-  Json json = ParseJson(value, std::numeric_limits<int>::max()).value_or(Json());
+  if (value.empty()) return {};
+  // An unreadable value, such as one that is too deep to be walked, is compared as text.
+  Json json = ParseJson(value, kMostToldDepth).value_or(Json(std::string(value)));
   TakeCacheMarks(json);
   return json;
 }

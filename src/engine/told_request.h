@@ -23,6 +23,9 @@ struct Told {
   std::string messages_path;
 };
 
+// Values that are nested deeper are not parsed: an imported body may be of any depth.
+inline constexpr int kMostToldDepth = 256;
+
 // kInvalidArgument if the body is no JSON.
 Result<Told> ReadTold(const std::string& body);
 // A value of it, without marks for the provider's cache; null if it is no JSON.
