@@ -146,7 +146,7 @@ class Grammar {
  private:
   CLI::App* Add(const std::string& name, const std::string& help) { return app_.add_subcommand(name, help); }
 
-  // Commands that check, export, import and convert data folders.
+  // Commands that run recorded interactions again.
   void AddReplay() {
     CLI::App* replay = Add("replay", "Run recorded interactions again on their record, and compare every event");
     replay->add_option("WHAT", out_.argument, "FILE, or CHAT, or CHAT/INTERACTION")->required();
@@ -212,6 +212,7 @@ class Grammar {
     AddSettings(*test, {"model", "prompt-dir", "workspace"});
     AddReading(*test);
   }
+  // Commands that check, export, import and convert data folders.
   void AddFolderCommands() {
     CLI::App* verify = Add("verify", "Check every file of the data folder, also while a server uses it");
     verify->add_option("WHAT", out_.arguments, "FILE, CHAT, or CHAT/INTERACTION (default: all chats)");

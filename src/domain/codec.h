@@ -120,9 +120,9 @@ Result<FileInfo> FileInfoFromJson(const Json& json);
 Json ToJson(const StoredFile& file);
 // "integrity_version" also for an unknown encoding.
 Result<StoredFile> StoredFileFromJson(const Json& json);
-// Omits the mode.
 std::string_view ToString(Drift::Cause cause);
 Json ToJson(const Drift& drift);
+// Omits the mode.
 Json ToJson(const ReplayReport& report);
 
 // "sha256:" and the hex digest of the bytes.
