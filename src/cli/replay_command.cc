@@ -100,15 +100,9 @@ int Replay(const Interaction& interaction, const CommandLine& line, const Drifts
 
 // Whether each request on record adds up to the body that was sent.
 bool CheckRequests(const Interaction& interaction, RequestBodies& bodies) {
-  const std::size_t count =
-      interaction.record && interaction.record->requests ? interaction.record->requests->size() : 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto body = bodies.Of(interaction, i);
-    if (body || IsNotFound(body.error())) continue;  // a file was deleted since
-    Warn(NameOf(interaction) + ": request " + std::to_string(i) + ": " + body.error().message);
-    return false;
-  }
-  return true;
+  const std::vector<std::string> faults = bodies.FaultsOf(interaction);
+  if (!faults.empty()) Warn(NameOf(interaction) + ": " + faults.front());
+  return faults.empty();
 }
 
 // All branches, because superseded interactions are recordings too.

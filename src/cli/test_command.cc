@@ -4,6 +4,7 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -35,7 +36,6 @@
 #include "engine/elastic_pool.h"
 #include "engine/live_turn.h"
 #include "engine/recorded_replay.h"
-#include "engine/recording.h"
 #include "engine/request_body.h"
 #include "store/memory_interaction_store.h"
 #include "terminal/console.h"
@@ -51,7 +51,6 @@ constexpr std::size_t kMostSmallFile = 1u << 20;
 struct RecordedChat {
   std::string name;
   std::string file{};  // of an exported chat, without an ending; empty: a stored one
-  std::string workspace{};
   ChatId chat;
   RequestBodies* bodies;
   std::vector<InteractionId> turns{};
@@ -155,7 +154,6 @@ Result<void> Suite::TestStored(ChatReader& reader, const RecordReference& what) 
   RequestBodies bodies(reader.store(), &files);
   const auto head = what.interaction ? what.interaction : chat->summary.head;
   RecordedChat recorded{.name = name,
-                        .workspace = chat->summary.workspace,
                         .chat = what.chat,
                         .bodies = &bodies,
                         .turns = Branch(parents, head),
@@ -283,12 +281,7 @@ Result<Interaction> Suite::TestTurn(const RecordedChat& chat, InteractionId id, 
     result.notes.emplace_back("its requests are not on record, because an earlier version ran it");
     return turn;
   }
-  for (std::size_t i = 0; i < turn.record->requests->size(); ++i) {
-    const auto body = chat.bodies->Of(turn, i);
-    if (!body && !IsNotFound(body.error())) {
-      result.problems.push_back("request " + std::to_string(i) + ": " + body.error().message);
-    }
-  }
+  std::ranges::move(chat.bodies->FaultsOf(turn), std::back_inserter(result.problems));
   if (!result.problems.empty()) return turn;
   const PresentAgent agent = TRY(AgentFor(chat, turn));
   for (const Drift& drift : TRY(FindDrift(turn, *chat.bodies, agent, executor_)).found) {

@@ -23,6 +23,7 @@
 #include "engine/recording.h"
 #include "engine/run.h"
 #include "engine/told_request.h"
+#include "engine/unattended.h"
 #include "reprise/timestamp.h"
 
 namespace reprise {
@@ -31,7 +32,7 @@ namespace {
 // --- the request of today --------------------------------------------------------------------------------------------
 
 // All that an agent has beside its prompt and its tools, for one request that is not sent.
-class Drafting final : public ModelClient, public AgentObserver, public ApprovalGate {
+class Drafting final : public ModelClient, public Unattended {
  public:
   Drafting(ModelClient& client, ApprovalMode mode) : client_(client), mode_(mode) {}
   const std::string& body() const { return body_; }
@@ -42,24 +43,7 @@ class Drafting final : public ModelClient, public AgentObserver, public Approval
     client_.Generate(draft, stream, std::move(stop), std::move(done));
   }
   void Requested(const Sent& sent) override { body_ = sent.body; }
-  void Emit(std::uint32_t, EventPayload) override {}
-  void AddTextDelta(std::uint32_t, std::string_view) override {}
-  void AddThinkingDelta(std::uint32_t, std::string_view) override {}
-  void FlushDeltas() override {}
-  void StateGrew(const AgentState&) override {}
-  std::vector<std::string> Ask(std::uint32_t, std::vector<event::ApprovalRequired>,
-                               std::optional<event::Rejected>) override {
-    return {};
-  }
-  Async<Result<Answered>> AwaitAnswer(std::vector<std::string>, std::stop_token, const Executor&) override {
-    co_return Fail(ErrorCode::kCancelled, "nobody is asked");
-  }
   ApprovalMode ModeFor(const std::string&) override { return mode_; }
-  std::vector<Grant> StandingGrants(const Grant&) override { return {}; }
-  void NoteUse(const std::vector<std::string>&) override {}
-  Async<Result<Reply>> AskInput(std::uint32_t, event::InputRequired, std::stop_token, const Executor&) override {
-    co_return Fail(ErrorCode::kCancelled, "nobody is asked");
-  }
 
  private:
   ModelClient& client_;
@@ -473,11 +457,10 @@ Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bod
   }
   Present present{.agent = agent,
                   .model = model.value_or(ModelDirectory::Resolved{}),
-                  .prompt = agent.workspace.prompt ? agent.workspace.prompt() : SystemPrompt{},
+                  .prompt = PromptFor(agent.workspace, interaction.chat_id),
                   .tools = DeferredTools(agent.workspace.tools, model ? model->context_window : 0),
                   .files = bodies.files(),
                   .executor = executor};
-  if (present.prompt.git_of) present.prompt.git = present.prompt.git_of(interaction.chat_id.str());
   Comparison comparison(present, report);
   if (name_now != interaction.model) comparison.AddModel(interaction.model, name_now);
   const bool is_comparable = model && model->full_name == interaction.model && model->client->makes_drafts();

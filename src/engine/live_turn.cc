@@ -21,6 +21,7 @@
 #include "base/try.h"
 #include "engine/recording.h"
 #include "engine/run.h"
+#include "engine/unattended.h"
 
 namespace reprise {
 namespace {
@@ -113,8 +114,8 @@ class StandIns final : public ToolSet {
   mutable std::map<std::string, std::unique_ptr<StandIn>, std::less<>> by_name_;
 };
 
-// One run: the agent's tools, its people, and what it shows.
-class Live final : public ToolRegistry, public AgentObserver, public ApprovalGate {
+// One run: the agent's tools, and what it shows. Nobody is asked, because no stand-in needs an approval.
+class Live final : public ToolRegistry, public Unattended {
  public:
   Live(const LiveTurn& turn, const LiveOptions& options)
       : turn_(turn),
@@ -130,24 +131,6 @@ class Live final : public ToolRegistry, public AgentObserver, public ApprovalGat
   std::shared_ptr<const ToolSet> Current() const override { return tools_; }
   // AgentObserver
   void Emit(std::uint32_t round_index, EventPayload payload) override;
-  void AddTextDelta(std::uint32_t, std::string_view) override {}
-  void AddThinkingDelta(std::uint32_t, std::string_view) override {}
-  void FlushDeltas() override {}
-  void StateGrew(const AgentState&) override {}
-  // ApprovalGate: nobody is asked, because no stand-in needs an approval.
-  std::vector<std::string> Ask(std::uint32_t, std::vector<event::ApprovalRequired>,
-                               std::optional<event::Rejected>) override {
-    return {};
-  }
-  Async<Result<Answered>> AwaitAnswer(std::vector<std::string>, std::stop_token, const Executor&) override {
-    co_return Fail(ErrorCode::kCancelled, "nobody is asked");
-  }
-  ApprovalMode ModeFor(const std::string&) override { return ApprovalMode::kApproveAll; }
-  std::vector<Grant> StandingGrants(const Grant&) override { return {}; }
-  void NoteUse(const std::vector<std::string>&) override {}
-  Async<Result<Reply>> AskInput(std::uint32_t, event::InputRequired, std::stop_token, const Executor&) override {
-    co_return Fail(ErrorCode::kCancelled, "nobody is asked");
-  }
 
  private:
   const AnsweredCall* Take(const ToolCall& call) REQUIRES(mutex_);
@@ -287,9 +270,8 @@ Result<LiveTurn> PrepareLive(const Interaction& recorded, RequestBodies& bodies,
                 .like = recorded,
                 .start = TRY(StartOfTurn(recorded, bodies, agent)),
                 .calls = CallsOn(TRY(Recording::Of(recorded)), recorded.events),
-                .prompt = agent.workspace.prompt ? agent.workspace.prompt() : SystemPrompt{},
+                .prompt = PromptFor(agent.workspace, recorded.chat_id),
                 .files = bodies.files()};
-  if (turn.prompt.git_of) turn.prompt.git = turn.prompt.git_of(recorded.chat_id.str());
   turn.like.events.clear();
   turn.like.final_agent_state.reset();
   turn.like.error.reset();

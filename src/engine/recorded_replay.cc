@@ -6,6 +6,7 @@
 #include <deque>
 #include <future>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -15,9 +16,11 @@
 
 #include "agent/agent_loop.h"
 #include "agent/history.h"
+#include "base/json.h"
 #include "base/mutex.h"
 #include "base/try.h"
 #include "engine/recording.h"
+#include "engine/unattended.h"
 
 namespace reprise {
 namespace {
@@ -58,11 +61,7 @@ class RecordedTool final : public Tool {
 };
 
 // The agent's whole world, made from the record.
-class Replay final : public ModelClient,
-                     public ToolRegistry,
-                     public AgentObserver,
-                     public ApprovalGate,
-                     public CallGuard {
+class Replay final : public ModelClient, public ToolRegistry, public Unattended, public CallGuard {
  public:
   explicit Replay(Recording recording) : recording_(std::move(recording)) {
     if (recording_.continued) answered_ = true;
@@ -77,20 +76,14 @@ class Replay final : public ModelClient,
   std::shared_ptr<const ToolSet> Current() const override { return tools_; }
   // AgentObserver
   void Emit(std::uint32_t round_index, EventPayload payload) override;
-  void AddTextDelta(std::uint32_t, std::string_view) override {}
-  void AddThinkingDelta(std::uint32_t, std::string_view) override {}
-  void FlushDeltas() override {}
-  void StateGrew(const AgentState&) override {}
   // ApprovalGate
   std::vector<std::string> Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests,
                                std::optional<event::Rejected> withdrawn) override;
   Async<Result<Answered>> AwaitAnswer(std::vector<std::string> approval_ids, std::stop_token stop,
                                       const Executor& executor) override;
   // A chat's mode may change during a run, so each call is decided by the mode it had then.
-  ApprovalMode ModeFor(const std::string& call_id) override;
   // Granted calls were not asked about, as the record shows.
-  std::vector<Grant> StandingGrants(const Grant&) override { return {}; }
-  void NoteUse(const std::vector<std::string>&) override {}
+  ApprovalMode ModeFor(const std::string& call_id) override;
   Async<Result<Reply>> AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token stop,
                                 const Executor& executor) override;
 

@@ -412,6 +412,18 @@ Result<std::optional<std::vector<std::string>>> RequestBodies::ModulesOf(const I
   return none;
 }
 
+std::vector<std::string> RequestBodies::FaultsOf(const Interaction& asked) {
+  std::vector<std::string> faults;
+  const std::size_t count = asked.record && asked.record->requests ? asked.record->requests->size() : 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto body = Of(asked, i);
+    if (!body && !IsNotFound(body.error())) {
+      faults.push_back("request " + std::to_string(i) + ": " + body.error().message);
+    }
+  }
+  return faults;
+}
+
 Result<std::string> RequestBodies::Of(const Interaction& asked, std::uint64_t index) {
   std::map<InteractionId, std::vector<SentRequest>> known;
   std::vector<std::pair<RequestPlace, SentBody>> chain;  // the request, and those that it repeats

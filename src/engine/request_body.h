@@ -47,6 +47,9 @@ class RequestBodies {
   // Of the request `index` of a whole interaction. Fast if the one before it was asked for lately. kNotFound: no
   // such request is on record; RestoreBody's failures, the store's.
   Result<std::string> Of(const Interaction& asked, std::uint64_t index);
+  // A line for each request of a whole interaction whose body is not what was sent: "request 2: ...". A body that held
+  // a file which was deleted since is no fault.
+  std::vector<std::string> FaultsOf(const Interaction& asked);
   // The modules of its system prompt, by name; nullopt: not on record. The store's failures.
   Result<std::optional<std::vector<std::string>>> ModulesOf(const Interaction& asked, std::uint64_t index);
 

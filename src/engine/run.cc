@@ -438,10 +438,11 @@ void Run::Requested(const Sent& sent) {
     before = journal_.RequestBefore(sent);
     messages = journal_.messages();
   }
-  ShortBody body = ShortenBody(sent.body, before ? &*before : nullptr, messages, files_ ? &*files_ : nullptr);
+  const RequestMarks* const marks = before ? &*before : nullptr;
+  ShortBody body = ShortenBody(sent.body, marks, messages, files_ ? &*files_ : nullptr);
   const MutexLock lock(show_mutex_);
   if (left_) return;
-  journal_.AddRequest(id_, sent, std::move(body));
+  journal_.AddRequest(id_, sent, std::move(body), marks);
   Show(Journal::Reach::kProcess);  // the answer may be long in coming
 }
 

@@ -39,6 +39,12 @@ struct WaitingQuestions {
   }
 };
 
+// The prompt of the folder for a run of this chat.
+inline SystemPrompt PromptFor(const WorkspaceParts& workspace, const ChatId& chat) {
+  SystemPrompt prompt = workspace.prompt ? workspace.prompt() : SystemPrompt();
+  if (prompt.git_of) prompt.git = prompt.git_of(chat.str());
+  return prompt;
+}
 // What the options and the model allow an agent.
 AgentLimits LimitsOf(const EngineOptions& options, const ModelDirectory::Resolved& model);
 

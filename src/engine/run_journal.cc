@@ -350,14 +350,14 @@ std::optional<RequestMarks> RunJournal::RequestBefore(const AgentObserver::Sent&
   return found == nullptr ? std::nullopt : std::optional(found->marks);
 }
 
-void RunJournal::AddRequest(InteractionId id, const AgentObserver::Sent& sent, ShortBody body) {
+void RunJournal::AddRequest(InteractionId id, const AgentObserver::Sent& sent, ShortBody body,
+                            const RequestMarks* before) {
   if (!record_.requests) return;
   body.marks.place = {id, record_.requests->size()};
   std::string names;
   for (const std::string& name : sent.modules ? *sent.modules : std::vector<std::string>()) names += name + "\n";
   if (!names.empty()) body.marks.modules = Sha256Digest({names}).substr(std::string_view("sha256:").size(), 8);
-  const auto before = RequestBefore(sent);
-  const bool repeats = body.body.before && before && before->modules == body.marks.modules;
+  const bool repeats = body.body.before && before != nullptr && before->modules == body.marks.modules;
   std::optional<std::vector<std::string>> modules;
   if (!repeats && sent.modules) modules = *sent.modules;
   const SentRequest& request = record_.requests->emplace_back(SentRequest{.round = sent.round_index,

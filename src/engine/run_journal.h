@@ -72,8 +72,9 @@ class RunJournal {
   std::optional<RequestMarks> RequestBefore(const AgentObserver::Sent& sent) const;
   // Of the last state.
   const Messages& messages() const { return messages_; }
-  // Puts a request of the interaction `id` on record, unless an earlier version began that.
-  void AddRequest(InteractionId id, const AgentObserver::Sent& sent, ShortBody body);
+  // Puts a request of the interaction `id` on record, unless an earlier version began that. `before` is that of
+  // ShortenBody.
+  void AddRequest(InteractionId id, const AgentObserver::Sent& sent, ShortBody body, const RequestMarks* before);
   // Of the last request for a turn.
   std::optional<RequestMarks> marks() const;
   // The usage of a response whose usage event follows later, if the process lives.

@@ -206,9 +206,8 @@ std::optional<InteractionId> Turns::HeadOf(const ChatId& chat) const {
 
 std::shared_ptr<Run> Turns::NewRun(Run::Plan plan, std::shared_ptr<const WorkspaceParts> workspace,
                                    const std::string& instructions) {
-  if (workspace->prompt) plan.prompt = workspace->prompt();
+  plan.prompt = PromptFor(*workspace, plan.interaction.chat_id);
   plan.prompt.instructions = instructions;
-  if (plan.prompt.git_of) plan.prompt.git = plan.prompt.git_of(plan.interaction.chat_id.str());
   const EngineOptions& options = services_.OptionsOf(*workspace);
   const auto mode = [this, of_run = plan.approval_mode, of_folder = options.approval_mode](const ChatId& chat) {
     return services_.ModeOf(chat, of_run, of_folder);
