@@ -1,6 +1,12 @@
 #include "base/json.h"
 
+#include <cmath>
+#include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
 
 #include "support/test.h"
 
@@ -123,6 +129,54 @@ TEST_CASE("AppendJsonEscaped: the parser reads back every character", "[base]") 
   const auto parsed = ParseJson(literal);
   REQUIRE(parsed);
   CHECK(parsed->get<std::string>() == text);
+}
+
+TEST_CASE("DumpJson: writes what the library's own dump writes", "[base]") {
+  std::mt19937 random(7);
+  const auto below = [&random](unsigned end) { return static_cast<int>(random() % end); };
+  const std::vector<std::string> pieces{"\"",       "\\",           "/",
+                                        "\n",       "\r",           "\t",
+                                        "\b",       "\f",           std::string(1, '\0'),
+                                        "\x1f",     "\x7f",         "plain",
+                                        "\xC3\xA9", "\xE2\x80\xA8", "\xF0\x9F\xA6\xA6",
+                                        "\xFF",     "\xE2\x80",     "\xED\xA0\x80"};
+  const auto text = [&] {
+    std::string made;
+    for (int i = below(6); i > 0; --i)
+      made += pieces[static_cast<std::size_t>(below(static_cast<unsigned>(pieces.size())))];
+    return made;
+  };
+  const std::function<Json(int)> value = [&](int depth) -> Json {
+    Json made;
+    switch (below(depth == 0 ? 7 : 9)) {
+      case 0:
+        return nullptr;
+      case 1:
+        return below(2) == 0;
+      case 2:
+        return std::numeric_limits<std::int64_t>::min() + below(9);
+      case 3:
+        return std::numeric_limits<std::uint64_t>::max() - static_cast<std::uint64_t>(below(9));
+      case 4:
+        return below(1000) / 7.0;
+      case 5:
+      case 6:
+        return text();
+      case 7:
+        made = Json::array();
+        for (int i = below(5); i > 0; --i) made.push_back(value(depth - 1));
+        return made;
+      default:
+        made = Json::object();
+        for (int i = below(5); i > 0; --i) made[text()] = value(depth - 1);
+        return made;
+    }
+  };
+  for (int i = 0; i < 3000; ++i) {
+    const Json made = value(4);
+    REQUIRE(DumpJson(made) == made.dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+  CHECK(DumpJson(Json(std::nan(""))) == "null");
 }
 
 TEST_CASE("DumpJson: bytes that are not UTF-8 become U+FFFD", "[base]") {
