@@ -72,16 +72,22 @@ struct SentBody {
   bool operator==(const SentBody&) const = default;
 };
 
+// The modules of a system prompt, in their order. Blank lines separate their texts.
+struct SentModules {
+  std::vector<std::string> names{};
+  std::vector<std::uint64_t> bytes{};  // of each text but the last one's; empty: one module, or not on record
+  bool operator==(const SentModules&) const = default;
+};
+
 // A request to a model that was sent. Repetitions of a refused or failed one are requests of their own.
 struct SentRequest {
   enum class Purpose { kTurn, kSummary, kSubAgent };  // by name: "turn", "summary", "sub_agent"
   std::uint32_t round = 0;
   Purpose purpose = Purpose::kTurn;
   Timestamp at{};
-  std::string model{};    // the provider's own name
-  std::string address{};  // host of the provider's API; empty: none
-  // The modules of its system prompt, by name; nullopt: those of the request body.before.
-  std::optional<std::vector<std::string>> modules{};
+  std::string model{};                   // the provider's own name
+  std::string address{};                 // host of the provider's API; empty: none
+  std::optional<SentModules> modules{};  // of its system prompt; nullopt: those of the request body.before
   SentBody body{};
   bool operator==(const SentRequest&) const = default;
 };
@@ -98,7 +104,7 @@ struct RunRecord {
   // Its changes are relative to that interaction.
   std::optional<InteractionId> files_from{};
   std::string traceparent{};  // the run's span; empty: not traced
-  bool names_model = false;   // the client named the model
+  bool names_model = false;   // the client or the chat named the model; else it is that of the configuration
   bool redacted = false;      // secrets were replaced in all texts, and the requests' digests made anew
   // In the order in which they were sent. nullopt: not on record, because an earlier version ran it.
   std::optional<std::vector<SentRequest>> requests{};

@@ -230,7 +230,7 @@ struct RequestMarks {
   std::optional<BodyMark> tail{};  // its last `bytes`, and their digest
   std::uint32_t depth = 0;         // number of requests that it repeats, one by one
   bool has_files = false;          // it, or one of these, holds a file of the chat
-  std::string modules{};           // a digest of the names of its prompt's modules; empty: there are none
+  std::string modules{};           // a digest of its SentModules; empty: there are none
   bool operator==(const RequestMarks&) const = default;
 };
 

@@ -28,13 +28,17 @@ struct Drift {
   std::string name{};             // of the module, tool, parameter or skill; may be empty
   std::string path{};             // where in the body: a JSON pointer (RFC 6901)
   std::string before{}, after{};  // text, or JSON; empty: it was not there, or is not there now
+  // "sha256:...": of cause, name and what is there now, without what depends on the time and the machine (values of
+  // placeholders, folders of instructions). The same change has the same digest in each turn and everywhere.
+  std::string digest{};
   bool operator==(const Drift&) const = default;
 };
 
 // How the requests of an interaction compare with those of today's agent. Each drift stands there once, at the first
 // request that shows it.
 struct DriftReport {
-  std::size_t requests = 0;  // that were compared: those of the turn itself
+  std::size_t requests = 0;                 // that were compared: those of the turn itself
+  std::vector<std::string> not_compared{};  // for each other request of the turn a sentence that says why
   std::vector<Drift> found{};
 };
 

@@ -100,8 +100,8 @@ class AgentObserver {
     const std::string& model;  // the provider's own name
     std::string address;       // host of the provider's API; empty: none
     std::string_view body;
-    const std::vector<std::string>* modules = nullptr;  // names of the prompt's modules; null: it has none
-    std::string call_id = {};                           // of the sub-agent's call
+    const SentModules* modules = nullptr;  // of the system prompt; null: it has none
+    std::string call_id = {};              // of the sub-agent's call
   };
   virtual void Requested(const Sent& /*sent*/) {}
   // The cost of a response with calls. Called before the response is shown; the usage event follows when the calls have
@@ -237,7 +237,7 @@ void DescribeOutcome(Span& span, const AgentOutcome& outcome);
 struct RequestReason {
   SentRequest::Purpose purpose = SentRequest::Purpose::kTurn;
   std::uint32_t round_index = 0;
-  const std::vector<std::string>* modules = nullptr;  // AgentObserver::Sent::modules
+  const SentModules* modules = nullptr;  // AgentObserver::Sent::modules
 };
 // Sends a request to the model (ModelClient::Generate) in a child span of `parent`, and has it put on record. What
 // `request` refers to, `stream` and `parent` must live until the response.

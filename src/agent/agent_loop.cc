@@ -278,8 +278,12 @@ void AgentLoop::ComposeSystemPrompt() {
   std::vector<PromptModule> modules = ComposedModules(parts_.prompt, ToldSpecs(), values);
   if (!told_by_guard_.empty()) modules.push_back({.name = std::string(kHookPart), .text = told_by_guard_});
   system_ = JoinModules(modules);
-  system_modules_.clear();
-  for (PromptModule& module : modules) system_modules_.push_back(std::move(module.name));
+  system_modules_ = {};
+  for (PromptModule& module : modules) {
+    system_modules_.names.push_back(std::move(module.name));
+    system_modules_.bytes.push_back(module.text.size());
+  }
+  if (!modules.empty()) system_modules_.bytes.pop_back();
   context_.SetSystemPrompt(system_);
 }
 

@@ -107,9 +107,10 @@ std::vector<Range> RangesOf(const Blamed& file, const Origins& origins) {
   return ranges;
 }
 
-// "you", or the name of one of several users; "grant" or "auto" if nobody was asked.
+// "you", or the name of one of several users; "grant" or "auto" if nobody was asked; "unknown" without an audit log.
 std::string AllowedBy(const ChangingCall& call) {
   if (call.approval) return call.approval->answer.answered_by.empty() ? "you" : call.approval->answer.answered_by;
+  if (call.permission.empty()) return "unknown";
   return call.permission == "grant" || call.permission == "standing_grant" ? "grant" : "auto";
 }
 

@@ -185,8 +185,9 @@ Exited RunCat(const CommandLine& line, const Environment& environment) {
 namespace {
 
 int ShowRequests(const Interaction& interaction) {
+  if (interaction.user_message.empty()) return kExitOk;  // what a person did by hand
   if (!interaction.record || !interaction.record->requests) {
-    Warn("its requests are not on record, because an earlier version ran it");
+    Warn(kRequestsNotOnRecord);
     return kExitFailure;
   }
   std::size_t index = 0;

@@ -28,6 +28,7 @@ struct MadeCall {
   std::string name, input;
   Json arguments;  // null if `input` cannot be read
   bool nested = false;
+  bool began = true;  // else it was refused or rejected
 };
 
 // A file before the turn and after it.
@@ -36,7 +37,7 @@ struct FileMove {
 };
 
 struct TurnFacts {
-  std::vector<MadeCall> calls{};  // of sub-agents too
+  std::vector<MadeCall> calls{};  // of sub-agents too, and those that did not begin
   const event::Answer* answer = nullptr;
   std::map<std::string, FileMove> files{};
   std::int64_t omitted_files = 0;
@@ -56,6 +57,32 @@ bool IsOfModel(const EventPayload& payload) {
   return std::holds_alternative<event::Usage>(payload) || std::holds_alternative<event::Thinking>(payload) ||
          std::holds_alternative<event::MessageText>(payload) || std::holds_alternative<event::Answer>(payload) ||
          std::holds_alternative<event::ToolCallStarted>(payload);
+}
+
+// The calls that the model asked for and that did not begin. Those of sub-agents are known if somebody was asked.
+void AddRefusedCalls(const Interaction& turn, std::vector<MadeCall>& calls) {
+  std::set<std::string> known;
+  const auto add = [&](const std::string& id, const std::string& name, const std::string& input, bool nested) {
+    if (!known.insert(id).second) return;
+    MadeCall call = MadeCallOf({.id = id, .tool_name = name, .tool_input = input}, nested);
+    call.began = false;
+    calls.push_back(std::move(call));
+  };
+  for (const AgentEvent& event : turn.events) {
+    const auto* nested = std::get_if<event::Nested>(&event.payload);
+    const auto* begun = nested ? std::get_if<event::ToolCallStarted>(&nested->step)
+                               : std::get_if<event::ToolCallStarted>(&event.payload);
+    if (begun) known.insert(begun->id);
+  }
+  for (const AgentEvent& event : turn.events) {
+    const auto* asked = std::get_if<event::ApprovalRequired>(&event.payload);
+    if (asked) add(asked->call_id, asked->tool_name, asked->tool_input, asked->call_id.find('/') != std::string::npos);
+  }
+  if (!turn.record || !turn.final_agent_state) return;
+  const Messages& messages = turn.final_agent_state->messages;
+  for (std::size_t i = turn.record->first_message; i < messages.size(); ++i) {
+    for (const ToolCall& call : messages[i].tool_calls) add(call.id, call.name, call.arguments, false);
+  }
 }
 
 TurnFacts FactsOf(const Interaction& turn) {
@@ -78,6 +105,7 @@ TurnFacts FactsOf(const Interaction& turn) {
       facts.omitted_files += changed->omitted;
     }
   }
+  AddRefusedCalls(turn, facts.calls);
   // Round 0 of a turn that went on with another one may be that one's calls (RunRecord).
   if (turn.record && turn.record->resumed_from && !turn.record->resumed_from->call_ids.empty()) facts.rounds.erase(0);
   return facts;
@@ -173,7 +201,7 @@ class TurnCheck {
   void CheckCalls(const CallsCheck& check) {
     std::vector<const MadeCall*> calls;
     for (const MadeCall& call : facts_.calls) {
-      if (!call.nested) calls.push_back(&call);
+      if (!call.nested && call.began) calls.push_back(&call);
     }
     if (check.mode == CallsCheck::Mode::kExact) return CheckExactCalls(check.list, calls);
     CallMatching matching(check.list, calls);
@@ -208,7 +236,8 @@ class TurnCheck {
     for (const MadeCall& call : facts_.calls) {
       const bool unreadable = call.arguments.is_null() && never.arguments;
       if (call.name != never.name || (!unreadable && !Fits(never, call))) continue;
-      Add("never", (call.nested ? "a sub-agent called " : "the turn called ") + Shown(call) +
+      const char* const did = call.began ? " called " : " wanted to call ";
+      Add("never", (call.nested ? "a sub-agent" : "the turn") + std::string(did) + Shown(call) +
                        (unreadable ? ", arguments that cannot be read" : ""));
     }
   }
@@ -244,7 +273,7 @@ class TurnCheck {
     for (std::size_t i = 0; i < std::max(is.size(), should.size()); ++i) {
       const std::string line = "line " + Grouped(i + 1);
       if (i >= is.size()) return line + " is missing, " + Quoted(should[i]);
-      if (i >= should.size()) return line + " is too many, " + Quoted(is[i]);
+      if (i >= should.size()) return line + " should not be there: " + Quoted(is[i]);
       if (is[i] != should[i]) return line + " is " + Quoted(is[i]) + ", not " + Quoted(should[i]);
     }
     return "it differs in its line ends";
@@ -261,7 +290,7 @@ class TurnCheck {
     }
     const auto& [before, after] = found->second;
     if (check.kind == FileCheck::Kind::kChanged) {
-      if (before == after) Add("files", check.path + " is after the turn what it was before");
+      if (before == after) Add("files", check.path + " is the same after the turn as before it");
       return;
     }
     if (check.kind == FileCheck::Kind::kAbsent) {
@@ -271,14 +300,14 @@ class TurnCheck {
     if (!after) return Add("files", check.path + " does not exist after the turn");
     if (after->kind != FileVersion::Kind::kFile) return Add("files", check.path + " is not a regular file");
     const auto content = content_of_ && after->is_kept() ? content_of_(*after) : std::nullopt;
-    if (!content) return Add("files", "the content of " + check.path + " after the turn is not at hand");
+    if (!content) return Add("files", "the content of " + check.path + " after the turn is not on record");
     CheckText("files", check.path, check.content, *content);
   }
 
   void CheckMax(const MaxCheck& max) {
     const TokenUsage usage = UsedBy(turn_);
     CheckCount(max.rounds, static_cast<std::int64_t>(facts_.rounds.size()), "rounds");
-    CheckCount(max.calls, static_cast<std::int64_t>(facts_.calls.size()), "calls");
+    CheckCount(max.calls, std::ranges::count(facts_.calls, true, &MadeCall::began), "calls");
     CheckCount(max.input_tokens, usage.input_tokens, "input tokens");
     CheckCount(max.output_tokens, usage.output_tokens, "output tokens");
     if (!max.seconds) return;

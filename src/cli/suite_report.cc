@@ -20,6 +20,7 @@ using State = TurnResult::State;
 
 constexpr std::size_t kMostProblems = 3;               // of a turn at the terminal
 constexpr std::size_t kMostCharacters = 400;           // of a problem there
+constexpr std::size_t kMostLines = 4;                  // likewise
 constexpr std::size_t kMostProblemsInMarkdown = 20;    // of a turn
 constexpr std::size_t kMostMarkdownCharacters = 1000;  // of a problem
 constexpr std::size_t kMostMarkdownBytes = 59'000;     // GitHub takes comments of 65,536 characters
@@ -96,7 +97,11 @@ std::string TerminalText(const SuiteReport& report, Colour colour) {
     if (turn.state != State::kFailed) continue;
     out += style.Paint(Style::kError, "failed") + "  " + TerminalLine(NameAndFile(turn)) + "\n";
     const std::size_t shown = std::min(turn.problems.size(), kMostProblems);
-    for (std::size_t i = 0; i < shown; ++i) out += "        " + TerminalLine(turn.problems[i]) + "\n";
+    for (std::size_t i = 0; i < shown; ++i) {
+      std::vector<std::string> lines = LinesOf(Shortened(turn.problems[i], kMostCharacters));
+      lines.resize(std::clamp<std::size_t>(lines.size(), 1, kMostLines));
+      for (const std::string& line : lines) out += "        " + VisibleLine(line) + "\n";
+    }
     if (turn.problems.size() > shown) out += "        " + Grouped(turn.problems.size() - shown) + " more\n";
   }
   const auto notes = NotesOf(report);

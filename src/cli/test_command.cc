@@ -50,7 +50,8 @@ constexpr std::size_t kMostSmallFile = 1u << 20;
 // A recorded chat, stored or exported.
 struct RecordedChat {
   std::string name;
-  std::string file{};  // of an exported chat, without an ending; empty: a stored one
+  std::string path{};  // of an exported chat; empty: a stored one
+  std::string file{};  // the same without ".json"
   ChatId chat;
   RequestBodies* bodies;
   std::vector<InteractionId> turns{};
@@ -72,7 +73,9 @@ std::vector<InteractionId> Branch(const std::map<InteractionId, std::optional<In
 // A small JSON file of the suite; nullopt if there is none.
 Result<std::optional<std::string>> ReadSmall(const std::string& path) {
   if (!IsFile(path)) return std::nullopt;
-  return Disk().ReadFile(path, kMostSmallFile).map([](std::string text) { return std::optional(std::move(text)); });
+  auto text = Disk().ReadFile(path, kMostSmallFile);
+  if (!text) return Fail(text.error().code, path + ": " + text.error().message);
+  return std::optional(*std::move(text));
 }
 
 class Suite {
@@ -96,9 +99,10 @@ class Suite {
   // What was accepted of a chat, as JSON, and the file that says so.
   struct Accepted {
     std::string file;
-    std::set<std::string> drifts{};
-    bool has_changed = false;
+    std::set<std::string> known{};  // from the file
+    std::set<std::string> found{};  // in this test
   };
+  Result<void> Write(const Accepted& accepted) const;
   Result<Accepted> AcceptedFor(const RecordedChat& chat);
 
   const CommandLine& line_;
@@ -119,6 +123,8 @@ void Suite::AddBroken(const std::string& name, const std::string& file, const Er
 Result<void> Suite::TestExported(const std::string& path) {
   std::string file = path;
   while (file.size() > 1 && file.ends_with('/')) file.pop_back();
+  const std::string last = file.substr(file.rfind('/') + 1);
+  if (last == "." || last == "..") file = Resolved(file).string();
   if (file.ends_with(".json")) file.resize(file.size() - std::string_view(".json").size());
   const std::string name = file.substr(file.rfind('/') + 1);
   auto foreign = ReadForeignChat(path);
@@ -129,8 +135,12 @@ Result<void> Suite::TestExported(const std::string& path) {
   for (const Interaction& each : foreign->interactions) parents[each.id] = each.parent_id;
   FilesOfExport files(foreign->files);
   RequestBodies bodies(store, &files);
-  RecordedChat recorded{
-      .name = name, .file = file, .chat = *chat, .bodies = &bodies, .turns = Branch(parents, foreign->head)};
+  RecordedChat recorded{.name = name,
+                        .path = path,
+                        .file = file,
+                        .chat = *chat,
+                        .bodies = &bodies,
+                        .turns = Branch(parents, foreign->head)};
   std::map<std::string, std::string> blobs;
   for (Blob& blob : foreign->blobs) blobs.emplace(std::move(blob.digest), std::move(blob.content));
   recorded.content_of = [&blobs](const FileVersion& version) -> std::optional<std::string> {
@@ -175,6 +185,15 @@ Result<SuiteChecks> Suite::ChecksFor(const std::string& path, bool& is_there) {
   return text ? ParseChecks(*text, path) : SuiteChecks();
 }
 
+// Without what is no longer found; no file if nothing is.
+Result<void> Suite::Write(const Accepted& accepted) const {
+  if (accepted.found == accepted.known) return {};
+  if (accepted.found.empty()) return Disk().RemoveFile(accepted.file);
+  Json list = Json::array();
+  for (const std::string& each : accepted.found) list.push_back(ParseJson(each).value());
+  return ReplaceFile(Disk(), accepted.file, Json{{"accepted", std::move(list)}}.dump(2) + "\n");
+}
+
 Result<Suite::Accepted> Suite::AcceptedFor(const RecordedChat& chat) {
   Accepted accepted{.file = chat.file + std::string(kAccepted)};
   const auto text = TRY(ReadSmall(accepted.file));
@@ -185,7 +204,7 @@ Result<Suite::Accepted> Suite::AcceptedFor(const RecordedChat& chat) {
     return Fail(ErrorCode::kInvalidArgument,
                 accepted.file + " is not what `reprise test --update` writes; delete it to begin anew");
   }
-  for (const Json& each : list) accepted.drifts.insert(DumpJson(each));
+  for (const Json& each : list) accepted.known.insert(DumpJson(each));
   return accepted;
 }
 
@@ -198,17 +217,17 @@ void Suite::Test(const RecordedChat& chat, std::optional<InteractionId> only) {
       bool is_there = false;
       auto checks = ChecksFor(path, is_there);
       if (!checks) return AddBroken(chat.name, path, checks.error());
-      if (is_there) checks_.push_back(*std::move(checks));
+      if (!is_there) continue;
+      checks_.push_back(*std::move(checks));
+      if (path.ends_with(kOfAll)) continue;  // not every chat has all turns that it names
+      for (const std::string& turn : UnknownTurns(checks_.back(), chat.turns)) {
+        AddBroken(chat.name, path,
+                  MakeError(ErrorCode::kInvalidArgument, "/turns/" + turn + ": the chat has no such turn"));
+      }
     }
     auto accepted = AcceptedFor(chat);
     if (!accepted) return AddBroken(chat.name, chat.file, accepted.error());
     accepted_ = *std::move(accepted);
-  }
-  if (!checks_.empty()) {
-    for (const std::string& turn : UnknownTurns(checks_.back(), chat.turns)) {
-      AddBroken(chat.name, chat.file + std::string(kChecks),
-                MakeError(ErrorCode::kInvalidArgument, "/turns/" + turn + ": the chat has no such turn"));
-    }
   }
   if (chat.turns.empty()) {
     AddBroken(chat.name, chat.file, MakeError(ErrorCode::kInvalidArgument, "the chat has no turns to test"));
@@ -218,7 +237,7 @@ void Suite::Test(const RecordedChat& chat, std::optional<InteractionId> only) {
   for (std::size_t i = 0; i < chat.turns.size(); ++i) {
     if (only && chat.turns[i] != *only) continue;
     TurnResult& result =
-        results.emplace_back(TurnResult{.chat = chat.name, .turn = chat.turns[i].str(), .file = chat.file});
+        results.emplace_back(TurnResult{.chat = chat.name, .turn = chat.turns[i].str(), .file = chat.path});
     const auto began = std::chrono::steady_clock::now();
     const auto turn = TestTurn(chat, chat.turns[i], result);
     if (!turn) result.problems.push_back(turn.error().message);
@@ -236,11 +255,11 @@ void Suite::Test(const RecordedChat& chat, std::optional<InteractionId> only) {
     if (!result.problems.empty()) result.state = TurnResult::State::kFailed;
     report_.turns.push_back(std::move(result));
   }
-  if (!line_.update || !accepted_.has_changed) return;
-  Json list = Json::array();
-  for (const std::string& each : accepted_.drifts) list.push_back(ParseJson(each).value());
-  const auto written = ReplaceFile(Disk(), accepted_.file, Json{{"accepted", std::move(list)}}.dump(2) + "\n");
-  if (!written) AddBroken(chat.name, accepted_.file, written.error());
+  if (!line_.update || chat.file.empty()) return;
+  const auto is_failed = [](const TurnResult& each) { return !each.problems.empty(); };
+  if (std::ranges::any_of(results, is_failed))
+    accepted_.found.merge(std::set(accepted_.known));  // not all was compared
+  if (const auto written = Write(accepted_); !written) AddBroken(chat.name, accepted_.file, written.error());
 }
 
 // The checks on the record.
@@ -277,43 +296,51 @@ Result<Interaction> Suite::TestTurn(const RecordedChat& chat, InteractionId id, 
   if (const auto& found = report.divergence) {
     result.problems.push_back("differs at event " + std::to_string(found->seq) + ": " + found->reason);
   }
+  if (turn.user_message.empty()) return turn;  // what a person did by hand
   if (!turn.record || !turn.record->requests) {
-    result.notes.emplace_back("its requests are not on record, because an earlier version ran it");
+    result.notes.emplace_back(kRequestsNotOnRecord);
     return turn;
   }
   std::ranges::move(chat.bodies->FaultsOf(turn), std::back_inserter(result.problems));
   if (!result.problems.empty()) return turn;
   const PresentAgent agent = TRY(AgentFor(chat, turn));
-  for (const Drift& drift : TRY(FindDrift(turn, *chat.bodies, agent, executor_)).found) {
-    Json json = ToJson(drift);
-    json.erase("request");
-    json["turn"] = id.str();
-    const std::string text = DumpJson(json);
-    if (accepted_.drifts.contains(text)) continue;
-    if (line_.update && !accepted_.file.empty()) {
-      accepted_.drifts.insert(text);
-      accepted_.has_changed = true;
-    } else {
-      (live_ == nullptr ? result.problems : result.notes).push_back(Describe(drift));
-    }
+  const DriftReport compared = TRY(FindDrift(turn, *chat.bodies, agent, executor_));
+  for (const std::string& why : std::set(compared.not_compared.begin(), compared.not_compared.end())) {
+    result.notes.push_back("requests are not compared: " + why);
+  }
+  const bool is_tested = compared.requests > 0 || compared.not_compared.empty() || !checks_.empty() || live_ != nullptr;
+  if (!is_tested) result.state = TurnResult::State::kSkipped;
+  for (const Drift& drift : compared.found) {
+    const std::string text =
+        DumpJson({{"cause", ToString(drift.cause)}, {"name", drift.name}, {"digest", drift.digest}});
+    const bool is_accepted = accepted_.known.contains(text) || (line_.update && !accepted_.file.empty());
+    if (is_accepted) accepted_.found.insert(text);
+    if (!is_accepted) (live_ == nullptr ? result.problems : result.notes).push_back(Describe(drift));
   }
   return turn;
 }
 
-// The exported chats that an argument names: a document, a chat's folder, or a folder of some.
-Result<std::vector<std::string>> ExportedIn(const std::string& path) {
-  std::vector<std::string> chats;
-  auto folders = FindForeignChats(path);
-  if (folders) chats = *std::move(folders);
-  const bool is_one = chats.size() == 1 && chats.front() == path;
-  if (is_one || !IsDirectory(path)) return is_one ? chats : Result<std::vector<std::string>>(Fail(folders.error()));
-  for (const DirectoryEntry& entry : TRY(Disk().ListDirectory(path))) {
+constexpr int kDeepestFolder = 8;  // of a suite
+
+void AddExported(const std::string& path, int depth, std::vector<std::string>& chats) {
+  const auto found = FindForeignChats(path);
+  if (found && found->size() == 1 && found->front() == path) return chats.push_back(path);
+  const auto entries = Disk().ListDirectory(path);
+  for (const DirectoryEntry& entry : entries ? *entries : std::vector<DirectoryEntry>()) {
     const std::string& name = entry.name;
+    if (name.starts_with('.')) continue;
+    if (entry.is_directory && depth > 0) AddExported(path + "/" + name, depth - 1, chats);
     const bool is_of_suite = name.ends_with(kChecks) || name.ends_with(kAccepted) || name == kOfAll;
     if (!entry.is_directory && name.ends_with(".json") && !is_of_suite) chats.push_back(path + "/" + name);
   }
+}
+
+// The exported chats that an argument names: a document, a chat's folder, or a folder of some, at any depth.
+Result<std::vector<std::string>> ExportedIn(const std::string& path) {
+  std::vector<std::string> chats;
+  AddExported(path, kDeepestFolder, chats);
+  if (chats.empty()) return Fail(ErrorCode::kInvalidArgument, "there is no chat in " + VisibleLine(path));
   std::ranges::sort(chats);
-  if (chats.empty()) return Fail(folders.error());
   return chats;
 }
 
@@ -328,7 +355,10 @@ Result<void> WriteReports(const SuiteReport& report, const CommandLine& line) {
 
 // Writes a stored chat into a suite.
 Exited Record(const CommandLine& line, const Environment& environment) {
-  if (line.arguments.size() != 1 || line.update) return Misused("--record CHAT takes one folder, and nothing else");
+  const ReportFiles& reports = line.reports;
+  const bool has_more = line.update || line.json || line.live.runs > 0 || !reports.junit.empty() ||
+                        !reports.markdown.empty() || !reports.html.empty();
+  if (line.arguments.size() != 1 || has_more) return Misused("--record CHAT takes one folder, and nothing else");
   auto stored = TRY(OfUse(FindStored(line.record, line.flags, environment)));
   if (!stored || stored->what.interaction) return Misused("--record takes a stored chat, as `reprise ls` lists it");
   const std::string folder = line.arguments.front(), file = folder + "/" + stored->what.chat.str() + ".json";
@@ -341,7 +371,10 @@ Exited Record(const CommandLine& line, const Environment& environment) {
     Print("taken out: " + kind + (times == 1 ? "" : ", " + std::to_string(times) + " times") + "\n");
   }
   if (recording.left_out > 0) {
-    Print("left out: " + std::to_string(recording.left_out) + " files or contents of files that hold a secret\n");
+    Print(
+        "left out: " + std::to_string(recording.left_out) +
+        (recording.left_out == 1 ? " file or content of a file that holds" : " files or contents of files that hold") +
+        " a secret\n");
   }
   return kExitOk;
 }
@@ -357,7 +390,13 @@ Exited RunTest(const CommandLine& line, const Environment& environment) {
   std::optional<Progress> progress;  // before any thread, because it takes the signals
   std::optional<LiveRuns> live;
   if (line.live.runs > 0) live.emplace(line.live, counter, progress.emplace(counter, environment));
-  Suite suite(line, TRY(OfUse(PresentFolders::Open(options))), live ? &*live : nullptr);
+  auto present = TRY(OfUse(PresentFolders::Open(options)));
+  if (const auto agent = present->At(""); agent && agent->workspace.prompt) {
+    SetLogLevel(LogLevel::kWarning);  // of files that cannot be a part of the prompt
+    agent->workspace.prompt();
+    SetLogLevel(LogLevel::kError);
+  }
+  Suite suite(line, std::move(present), live ? &*live : nullptr);
   for (const std::string& what : line.arguments) {
     if (counter.stop_requested()) break;
     if (IsFile(what) || IsDirectory(what)) {

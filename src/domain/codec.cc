@@ -119,7 +119,8 @@ std::string_view ToString(Drift::Cause cause) {
 
 Json ToJson(const Drift& drift) {
   return {{"request", drift.request}, {"cause", ToString(drift.cause)}, {"name", drift.name},
-          {"path", drift.path},       {"before", drift.before},         {"after", drift.after}};
+          {"path", drift.path},       {"before", drift.before},         {"after", drift.after},
+          {"digest", drift.digest}};
 }
 
 Json ToJson(const ReplayReport& report) {
@@ -132,6 +133,7 @@ Json ToJson(const ReplayReport& report) {
   }
   if (const auto& drift = report.drift) {
     json["requests"] = drift->requests;
+    if (!drift->not_compared.empty()) json["not_compared"] = drift->not_compared;
     json["drift"] = Json::array();
     for (const Drift& each : drift->found) json["drift"].push_back(ToJson(each));
   }

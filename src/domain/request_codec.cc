@@ -114,7 +114,10 @@ Json ToJson(const SentRequest& request) {
   if (request.round > 0) json["round"] = request.round;
   if (request.purpose != SentRequest::Purpose::kTurn) json["purpose"] = ToString(request.purpose);
   if (!request.address.empty()) json["address"] = request.address;
-  if (request.modules) json["modules"] = *request.modules;
+  if (request.modules) {
+    json["modules"] = request.modules->names;
+    if (!request.modules->bytes.empty()) json["module_bytes"] = request.modules->bytes;
+  }
   if (request.body.before) json["before"] = ToJson(*request.body.before);
   for (const BodyPiece& piece : request.body.pieces) json["body"].push_back(ToJson(piece));
   return json;
@@ -126,7 +129,10 @@ Result<SentRequest> SentRequestFromJson(const Json& json) {
                       .model = reader.String("model"),
                       .address = reader.OptionalString("address").value_or("")};
   if (reader.Find("round") != nullptr) request.round = static_cast<std::uint32_t>(reader.Integer("round"));
-  if (reader.Find("modules") != nullptr) request.modules = reader.Strings("modules");
+  if (reader.Find("modules") != nullptr) {
+    request.modules = SentModules{.names = reader.Strings("modules")};
+    if (reader.Find("module_bytes") != nullptr) request.modules->bytes = reader.Sizes("module_bytes");
+  }
   request.body.digest = reader.String("digest");
   request.body.bytes = static_cast<std::uint64_t>(reader.Integer("bytes"));
   if (const auto purpose = reader.OptionalString("purpose")) {

@@ -1,10 +1,13 @@
 #include "engine/drift.h"
 
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <future>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -18,8 +21,8 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "crypto/digest.h"
 #include "domain/codec.h"
-#include "engine/prompt_alignment.h"
 #include "engine/recording.h"
 #include "engine/run.h"
 #include "engine/told_request.h"
@@ -36,19 +39,24 @@ class Drafting final : public ModelClient, public Unattended {
  public:
   Drafting(ModelClient& client, ApprovalMode mode) : client_(client), mode_(mode) {}
   const std::string& body() const { return body_; }
+  const SentModules& modules() const { return modules_; }
 
   void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) override {
     ModelRequest draft = request;
     draft.is_draft = true;
     client_.Generate(draft, stream, std::move(stop), std::move(done));
   }
-  void Requested(const Sent& sent) override { body_ = sent.body; }
+  void Requested(const Sent& sent) override {
+    body_ = sent.body;
+    if (sent.modules) modules_ = *sent.modules;
+  }
   ApprovalMode ModeFor(const std::string&) override { return mode_; }
 
  private:
   ModelClient& client_;
   const ApprovalMode mode_;
   std::string body_;
+  SentModules modules_;
 };
 
 // The agent of today, made ready for one chat.
@@ -61,8 +69,13 @@ struct Present {
   const Executor& executor;
 };
 
-// The body that the agent of today sends in this state. The failure of a request that cannot be made.
-Result<std::string> DraftBody(Present& present, AgentState state, ApprovalMode mode) {
+struct Draft {
+  std::string body;  // empty: the agent sends none
+  SentModules modules;
+};
+
+// What the agent of today sends in this state. The failure of a request that cannot be made.
+Result<Draft> DraftOf(Present& present, AgentState state, ApprovalMode mode) {
   AgentLimits limits = LimitsOf(present.agent.options, present.model);
   limits.fits_context = false;
   Drafting drafting(*present.model.client, mode);
@@ -79,7 +92,7 @@ Result<std::string> DraftBody(Present& present, AgentState state, ApprovalMode m
   std::promise<AgentOutcome> ended;
   loop.Start([&ended](AgentOutcome outcome) { ended.set_value(std::move(outcome)); });
   AgentOutcome outcome = ended.get_future().get();
-  if (!drafting.body().empty() || !outcome.error) return drafting.body();
+  if (!drafting.body().empty() || !outcome.error) return Draft{drafting.body(), drafting.modules()};
   return Fail(*std::move(outcome.error));
 }
 
@@ -146,21 +159,80 @@ std::string TextOrJson(const Json& value) { return value.is_string() ? value.get
 
 // --- the system prompt -----------------------------------------------------------------------------------------------
 
-std::vector<PresentModule> PresentModules(const Present& present, const std::string& date) {
-  PromptValues values{.date = date, .memory = {}};
+constexpr std::string_view kAnyValue = "\x01", kBlankLine = "\n\n";
+
+// A module of today with kAnyValue in place of its placeholders' values.
+struct ModulePattern {
+  std::string name, text;
+  bool has_values = false;       // placeholders
+  bool may_be_left_out = false;  // if its values are empty
+};
+
+std::vector<ModulePattern> PatternsOf(const Present& present) {
+  PromptValues values{.date = "2026-11-21", .memory = {}};  // any, see IsFilled
   const std::int64_t budget = Context(present.model.context_window).budget();
   if (budget > 0) values.max_plain_bytes = static_cast<std::size_t>(budget) * 3 / 4;
-  const auto texts = ComposedModules(present.prompt, present.tools.Current()->specs(), values);
-  SystemPrompt any = present.prompt;
-  any.workspace = any.environment = any.git = kAnyValue;
-  values.date = values.memory = kAnyValue;
-  std::vector<PresentModule> modules;
-  for (PromptModule& module : ComposedModules(any, {ToolSpec{std::string(kAnyValue), {}, {}}}, values)) {
-    const auto text = std::ranges::find(texts, module.name, &PromptModule::name);
-    modules.push_back(
-        {std::move(module.name), text == texts.end() ? std::string() : text->text, std::move(module.text)});
+  SystemPrompt prompt = present.prompt;
+  prompt.workspace = kAnyValue;
+  prompt.environment = prompt.git = "";
+  const auto certain = ComposedModules(prompt, {}, values);
+  prompt.environment = prompt.git = values.memory = kAnyValue;
+  std::vector<ModulePattern> patterns;
+  for (PromptModule& module : ComposedModules(prompt, {ToolSpec{std::string(kAnyValue), {}, {}}}, values)) {
+    const bool is_certain = std::ranges::find(certain, module.name, &PromptModule::name) != certain.end();
+    const auto made_of = std::ranges::find(prompt.modules, module.name, &PromptModule::name);
+    const bool has_values =
+        made_of != prompt.modules.end() && !made_of->is_plain && Trimmed(made_of->text) != module.text;
+    patterns.push_back({std::move(module.name), std::move(module.text), has_values, !is_certain});
   }
-  return modules;
+  return patterns;
+}
+
+// Whether `text` is `pattern` with some values.
+bool Matches(std::string_view text, std::string_view pattern) {
+  std::size_t star = pattern.find(kAnyValue);
+  if (star == pattern.npos) return text == pattern;
+  if (!text.starts_with(pattern.substr(0, star))) return false;
+  text.remove_prefix(star);
+  pattern.remove_prefix(star + kAnyValue.size());
+  while ((star = pattern.find(kAnyValue)) != pattern.npos) {
+    const std::size_t at = text.find(pattern.substr(0, star));
+    if (at == text.npos) return false;
+    text.remove_prefix(at + star);
+    pattern.remove_prefix(star + kAnyValue.size());
+  }
+  return text.ends_with(pattern);
+}
+
+// Whether the pattern has become `text` at some date with some values.
+bool IsFilled(std::string text, std::string pattern) {
+  static const RE2 kDate(R"(\d{4}-\d\d-\d\d)");
+  for (std::string* const each : {&text, &pattern}) RE2::GlobalReplace(each, kDate, "\x02");
+  return Matches(text, pattern);
+}
+
+// The modules of a system prompt with their texts; nullopt if they do not add up to it.
+std::optional<std::vector<PromptModule>> Split(std::string_view system, const SentModules& modules) {
+  std::vector<PromptModule> parts;
+  if (modules.names.empty() || modules.bytes.size() + 1 != modules.names.size()) return std::nullopt;
+  for (std::size_t i = 0; i < modules.bytes.size(); ++i) {
+    const std::uint64_t bytes = modules.bytes[i];
+    if (bytes > system.size() || !system.substr(bytes).starts_with(kBlankLine)) return std::nullopt;
+    parts.push_back({.name = modules.names[i], .text = std::string(system.substr(0, bytes))});
+    system.remove_prefix(bytes + kBlankLine.size());
+  }
+  parts.push_back({.name = modules.names.back(), .text = std::string(system)});
+  return parts;
+}
+
+// The text of instructions or skills without the folders of their files, which depend on the machine: lines such as
+// "From FILE:" and "- NAME (FILE): ...".
+std::string WithoutFolders(const std::string& text) {
+  static const RE2 kFrom(R"((?m)^From .*/([^/\n]*:)$)"), kSkill(R"((?m)^(- [^ \n]+ \()[^)\n]*/([^/)\n]*\):))");
+  std::string plain = text;
+  RE2::GlobalReplace(&plain, kFrom, R"(From \1)");
+  RE2::GlobalReplace(&plain, kSkill, R"(\1\2)");
+  return plain;
 }
 
 Drift::Cause CauseOf(const std::string& module) {
@@ -186,15 +258,15 @@ std::string SkillIn(std::string_view before, std::string_view after) {
 
 class Comparison {
  public:
-  Comparison(const Present& present, DriftReport& report) : present_(present), report_(report) {
+  Comparison(const Present& present, DriftReport& report) : report_(report), patterns_(PatternsOf(present)) {
     for (const ToolServer& server : present.agent.workspace.tools.Servers()) {
       if (server.state != ToolServer::State::kReady) away_.push_back(server.name);
     }
   }
 
-  // Compares a body with that of today. `names`: the recorded modules; nullopt: not on record.
-  void Compare(std::uint64_t index, const SentRequest& sent, const std::optional<std::vector<std::string>>& names,
-               const Told& before, const Told& after, bool is_shortened) {
+  // Compares a body with that of today. `modules`: the recorded ones; nullopt: not on record.
+  void Compare(std::uint64_t index, const std::optional<SentModules>& modules, const Told& before, const Told& after,
+               const SentModules& modules_now, bool is_shortened) {
     index_ = index;
     if (before.system_role != after.system_role) {
       Add({.cause = Drift::Cause::kProgram,
@@ -202,18 +274,7 @@ class Comparison {
            .before = before.system_role,
            .after = after.system_role});
     }
-    const std::vector<PresentModule> modules =
-        PresentModules(present_, FormatTimestamp(sent.at).substr(0, std::string_view("2026-11-21").size()));
-    ComparePrompt(before, names, modules);
-    for (PromptGap& gap : AlignPrompt(after.system, modules)) {  // what this program sends of its own prompt
-      std::erase_if(gap.modules, [](const PresentModule* module) { return module->may_be_empty(); });
-      if (gap.text.empty() && gap.modules.empty()) continue;
-      Add({.cause = Drift::Cause::kProgram,
-           .name = gap.modules.empty() ? std::string() : gap.modules.front()->name,
-           .path = after.system_path,
-           .before = gap.modules.empty() ? std::string() : gap.modules.front()->text,
-           .after = gap.text});
-    }
+    ComparePrompt(before, modules.value_or(SentModules()), after, modules_now);
     if (before.tools != after.tools) {
       const auto was = ToolsIn(before.tools), is = ToolsIn(after.tools);
       was == is ? AddCacheMark("/tools", before.tools, after.tools) : CompareTools(was, is);
@@ -240,16 +301,14 @@ class Comparison {
   void AddModel(const std::string& before, const std::string& after) {
     Add({.cause = Drift::Cause::kModel, .name = after, .path = "/model", .before = before, .after = after});
   }
-  void AddUnmade(std::uint64_t index, const Error& why) {
-    index_ = index;
-    Add({.cause = Drift::Cause::kCompaction, .after = why.message});
-  }
 
  private:
   static std::string TextOrNothing(const Json& value) { return value.is_null() ? std::string() : TextOrJson(value); }
 
   // What an earlier request has shown is not repeated.
-  void Add(Drift drift) {
+  void Add(Drift drift, std::optional<std::string> lasting = {}) {
+    const Json identity = {ToString(drift.cause), drift.name, lasting ? *lasting : drift.after};
+    drift.digest = Sha256Digest({DumpJson(identity)});
     if (!known_.emplace(drift.cause, drift.name, drift.before, drift.after).second) return;
     drift.request = index_;
     report_.found.push_back(std::move(drift));
@@ -261,39 +320,71 @@ class Comparison {
     });
   }
 
-  void ComparePrompt(const Told& before, const std::optional<std::vector<std::string>>& names,
-                     const std::vector<PresentModule>& modules) {
-    const auto is_there = [&](const std::string& name) {
-      return std::ranges::find(modules, name, &PresentModule::name) != modules.end();
-    };
-    const auto add = [&](const std::string& name, std::string was, std::string is) {
-      const Drift::Cause cause = CauseOf(name);
-      std::string what = cause == Drift::Cause::kSkill ? SkillIn(was, is) : name;
-      Add({.cause = cause,
-           .name = std::move(what),
-           .path = before.system_path,
-           .before = std::move(was),
-           .after = std::move(is)});
-    };
-    // Recorded modules that are gone, in their order.
-    std::vector<std::string> gone;
-    bool has_more = !names;  // text of clients and hooks
-    for (const std::string& name : names.value_or(std::vector<std::string>())) {
-      const bool is_of_others = name == kRequestPart || name == kHookPart || IsAway(name, "");
-      has_more = has_more || is_of_others;
-      if (!is_of_others && !is_there(name)) gone.push_back(name);
+  void AddModule(const std::string& name, const std::string& path, const std::string& was, const std::string& is) {
+    const Drift::Cause cause = CauseOf(name);
+    const ModulePattern* const pattern = PatternOf(name);
+    const bool is_of_folders = cause != Drift::Cause::kModule;
+    const std::string lasting = is.empty() || pattern == nullptr ? is
+                                : is_of_folders                  ? WithoutFolders(is)
+                                                                 : pattern->text;
+    Add({.cause = cause,
+         .name = cause == Drift::Cause::kSkill ? SkillIn(WithoutFolders(was), WithoutFolders(is)) : name,
+         .path = path,
+         .before = was,
+         .after = is},
+        lasting);
+  }
+
+  // Whether two texts of a module differ in nothing but what depends on the time and the machine.
+  static bool IsSameModule(const ModulePattern* pattern, const std::string& was, const std::string& is) {
+    if (was == is) return true;
+    if (pattern == nullptr) return false;
+    if (CauseOf(pattern->name) != Drift::Cause::kModule) return WithoutFolders(was) == WithoutFolders(is);
+    return pattern->has_values && IsFilled(was, pattern->text);
+  }
+
+  const ModulePattern* PatternOf(const std::string& name) const {
+    const auto found = std::ranges::find(patterns_, name, &ModulePattern::name);
+    return found == patterns_.end() ? nullptr : &*found;
+  }
+
+  void ComparePrompt(const Told& before, const SentModules& told, const Told& after, const SentModules& told_now) {
+    const std::vector<PromptModule> now = Split(after.system, told_now).value_or(std::vector<PromptModule>());
+    for (const PromptModule& module : now) {
+      const ModulePattern* const pattern = PatternOf(module.name);
+      if (pattern != nullptr && IsFilled(module.text, pattern->text)) continue;
+      Add({.cause = Drift::Cause::kProgram, .name = module.name, .path = after.system_path, .after = module.text});
     }
-    for (PromptGap& gap : AlignPrompt(before.system, modules)) {
-      std::erase_if(gap.modules, [&](const PresentModule* module) {
-        return module->may_be_empty() && (!names || std::ranges::count(*names, module->name) == 0);
-      });
-      for (const PresentModule* module : gap.modules) add(module->name, std::exchange(gap.text, {}), module->text);
-      if (gap.text.empty() || (gone.empty() && has_more)) continue;
-      const std::string name = gone.empty() ? std::string() : gone.front();
-      if (!gone.empty()) gone.erase(gone.begin());
-      add(name, std::move(gap.text), "");
+    if (now.empty() && !after.system.empty()) {
+      Add({.cause = Drift::Cause::kProgram, .path = after.system_path, .after = after.system});
     }
-    for (const std::string& name : gone) add(name, "(see the request)", "");
+    const auto is_of_others = [&](const std::string& name) {
+      return name == kRequestPart || name == kHookPart || IsAway(name, "");
+    };
+    const std::vector<PromptModule> recorded = Split(before.system, told).value_or(std::vector<PromptModule>());
+    if (recorded.empty() && !before.system.empty()) return CompareWhole(before, now);
+    for (const PromptModule& module : now) {
+      const ModulePattern* const pattern = PatternOf(module.name);
+      const auto was = std::ranges::find(recorded, module.name, &PromptModule::name);
+      const bool was_there = was != recorded.end();
+      if (was_there ? IsSameModule(pattern, was->text, module.text) : pattern && pattern->may_be_left_out) continue;
+      AddModule(module.name, before.system_path, was_there ? was->text : std::string(), module.text);
+    }
+    for (const PromptModule& module : recorded) {
+      const bool is_there = std::ranges::find(now, module.name, &PromptModule::name) != now.end();
+      const ModulePattern* const pattern = PatternOf(module.name);
+      if (is_there || is_of_others(module.name) || (pattern && pattern->may_be_left_out)) continue;
+      AddModule(module.name, before.system_path, module.text, "");
+    }
+  }
+
+  // For a prompt whose modules are not on record: names those of today that do not stand in it.
+  void CompareWhole(const Told& before, const std::vector<PromptModule>& now) {
+    for (const PromptModule& module : now) {
+      const ModulePattern* const pattern = PatternOf(module.name);
+      if ((pattern != nullptr && pattern->has_values) || before.system.find(module.text) != std::string::npos) continue;
+      AddModule(module.name, before.system_path, "(see the request)", module.text);
+    }
   }
 
   // For values that are equal without marks for the provider's cache.
@@ -380,8 +471,8 @@ class Comparison {
     }
   }
 
-  const Present& present_;
   DriftReport& report_;
+  const std::vector<ModulePattern> patterns_;
   std::vector<std::string> away_;  // MCP servers that are not connected
   std::uint64_t index_ = 0;
   std::set<std::tuple<Drift::Cause, std::string, std::string, std::string>> known_;
@@ -442,10 +533,8 @@ Result<TurnStart> StartOfTurn(const Interaction& interaction, RequestBodies& bod
 
 Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bodies, const PresentAgent& agent,
                               const Executor& executor) {
-  if (!interaction.record || !interaction.record->requests) {
-    return Fail(Reason::kNotReplayable,
-                "the requests of this turn are not on record, because an earlier version ran it");
-  }
+  if (interaction.user_message.empty()) return DriftReport();  // what a person did by hand
+  if (!interaction.record || !interaction.record->requests) return Fail(Reason::kNotReplayable, kRequestsNotOnRecord);
   const RunRecord& record = *interaction.record;
   DriftReport report;
   const std::string wanted = record.names_model ? interaction.model : agent.chosen_model;
@@ -463,9 +552,6 @@ Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bod
                   .executor = executor};
   Comparison comparison(present, report);
   if (name_now != interaction.model) comparison.AddModel(interaction.model, name_now);
-  const bool is_comparable = model && model->full_name == interaction.model && model->client->makes_drafts();
-  if (!is_comparable) return report;
-
   const auto before = TRY(ParentState(interaction, bodies.store()));
   const States states(interaction, record, before ? &*before : nullptr);
   std::set<std::uint32_t> done;  // a request that repeats another one is not compared again
@@ -473,19 +559,27 @@ Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bod
     const SentRequest& sent = (*record.requests)[i];
     if (sent.purpose != SentRequest::Purpose::kTurn || !done.insert(sent.round).second) continue;
     auto state = states.Before(sent.round);
-    auto body = bodies.Of(interaction, i);
-    if (!state || (!body && IsNotFound(body.error()))) continue;
-    const std::string recorded = TRY(std::move(body));
-    const Told told = TRY(ReadTold(recorded));
-    const bool is_shortened = state->compaction || state->cleared > 0;
-    const auto draft = DraftBody(present, *std::move(state), ModeThen(agent, told));
-    ++report.requests;
-    if (!draft) {
-      comparison.AddUnmade(i, draft.error());
+    auto recorded = bodies.Of(interaction, i);
+    if (!recorded && !IsNotFound(recorded.error())) return Fail(std::move(recorded.error()));
+    const bool has_model = model && model->full_name == interaction.model;
+    if (!has_model || !model->client->makes_drafts() || !state || !recorded) {
+      report.not_compared.push_back(!has_model  ? "the model " + interaction.model + " is not configured"
+                                    : !recorded ? "a file that was sent has been deleted since"
+                                    : !state    ? "the record does not tell which results were cleared by then"
+                                                : "the model is a part of this program now");
       continue;
     }
-    if (*draft == recorded) continue;
-    comparison.Compare(i, sent, TRY(bodies.ModulesOf(interaction, i)), told, TRY(ReadTold(*draft)), is_shortened);
+    const Told told = TRY(ReadTold(*recorded));
+    const bool is_shortened = state->compaction || state->cleared > 0;
+    const auto draft = DraftOf(present, *std::move(state), ModeThen(agent, told));
+    if (!draft) {
+      report.not_compared.push_back("the agent of today cannot make it: " + draft.error().message);
+      continue;
+    }
+    ++report.requests;
+    if (draft->body == *recorded) continue;
+    comparison.Compare(i, TRY(bodies.ModulesOf(interaction, i)), told, TRY(ReadTold(draft->body)), draft->modules,
+                       is_shortened);
   }
   return report;
 }

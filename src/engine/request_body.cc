@@ -385,31 +385,30 @@ Result<std::string> RestoreBody(const SentBody& sent, std::string_view before, c
   return body;
 }
 
-// None if the interaction has gone or has none on record.
-Result<std::vector<SentRequest>> RequestBodies::RequestsOf(const Interaction& asked, InteractionId id) {
-  std::optional<RunRecord> record = asked.record;
-  if (id != asked.id) {
-    auto added = store_.LoadAdded(asked.chat_id, id);
-    if (!added && IsNotFound(added.error())) return std::vector<SentRequest>();
-    record = TRY(std::move(added)).interaction.record;
-  }
-  return record && record->requests ? *std::move(record->requests) : std::vector<SentRequest>();
+// The requests of `asked` or of an earlier interaction: none if that has gone, or has none on record.
+Result<const std::vector<SentRequest>*> RequestBodies::RequestsOf(const Interaction& asked, InteractionId id) {
+  static const std::vector<SentRequest> kNone;
+  if (id == asked.id) return asked.record && asked.record->requests ? &*asked.record->requests : &kNone;
+  if (const auto known = earlier_.find(id); known != earlier_.end()) return &known->second;
+  auto added = store_.LoadAdded(asked.chat_id, id);
+  if (!added && IsNotFound(added.error())) return &kNone;
+  std::optional<RunRecord> record = TRY(std::move(added)).interaction.record;
+  auto& kept = earlier_[id];
+  if (record && record->requests) kept = *std::move(record->requests);
+  return &kept;
 }
 
-Result<std::optional<std::vector<std::string>>> RequestBodies::ModulesOf(const Interaction& asked,
-                                                                         std::uint64_t index) {
-  std::optional<std::vector<std::string>> none;
+Result<std::optional<SentModules>> RequestBodies::ModulesOf(const Interaction& asked, std::uint64_t index) {
   RequestPlace place{asked.id, index};
-  std::vector<SentRequest> requests = TRY(RequestsOf(asked, asked.id));
-  for (std::size_t steps = 0; place.index < requests.size() && steps < kMostInRow; ++steps) {
+  for (std::size_t steps = 0; steps < kMostInRow; ++steps) {
+    const std::vector<SentRequest>& requests = *TRY(RequestsOf(asked, place.interaction));
+    if (place.index >= requests.size()) break;
     const SentRequest& request = requests[place.index];
     if (request.modules) return request.modules;
     if (!request.body.before) break;
-    const RequestPlace before = *request.body.before;
-    if (before.interaction != place.interaction) requests = TRY(RequestsOf(asked, before.interaction));
-    place = before;
+    place = *request.body.before;
   }
-  return none;
+  return std::optional<SentModules>();
 }
 
 std::vector<std::string> RequestBodies::FaultsOf(const Interaction& asked) {
@@ -425,20 +424,18 @@ std::vector<std::string> RequestBodies::FaultsOf(const Interaction& asked) {
 }
 
 Result<std::string> RequestBodies::Of(const Interaction& asked, std::uint64_t index) {
-  std::map<InteractionId, std::vector<SentRequest>> known;
-  std::vector<std::pair<RequestPlace, SentBody>> chain;  // the request, and those that it repeats
+  if (earlier_.size() > 2 * kMostInRow) earlier_.clear();
+  std::vector<std::pair<RequestPlace, const SentBody*>> chain;  // the request, and those that it repeats
   std::string body;
-  for (std::optional<RequestPlace> place = RequestPlace{asked.id, index}; place; place = chain.back().second.before) {
+  for (std::optional<RequestPlace> place = RequestPlace{asked.id, index}; place; place = chain.back().second->before) {
     const auto same = std::ranges::find(last_, *place, &std::pair<RequestPlace, std::string>::first);
     if (same != last_.end()) {
       body = same->second;
       break;
     }
     const auto& [id, at] = *place;
-    if (!known.contains(id)) {
-      known[id] = TRY(RequestsOf(asked, id));
-    }
-    if (at >= known[id].size()) {
+    const std::vector<SentRequest>& requests = *TRY(RequestsOf(asked, id));
+    if (at >= requests.size()) {
       return chain.empty() ? Fail(ErrorCode::kNotFound, "no such request is on record") : NotTheBody();
     }
     if (chain.size() == kMostInRow) return NotTheBody();
@@ -446,17 +443,18 @@ Result<std::string> RequestBodies::Of(const Interaction& asked, std::uint64_t in
     if (!chain.empty() && std::pair(id, at) >= std::pair(chain.back().first.interaction, chain.back().first.index)) {
       return NotTheBody();
     }
-    chain.emplace_back(*place, known[id][at].body);
+    chain.emplace_back(*place, &requests[at].body);
   }
-  const Messages messages = asked.final_agent_state ? asked.final_agent_state->messages : Messages();
+  static const Messages kNoMessages;
+  const Messages& messages = asked.final_agent_state ? asked.final_agent_state->messages : kNoMessages;
   for (; !chain.empty(); chain.pop_back()) {
     const auto& [place, sent] = chain.back();
     const auto restore = digests_ == Digests::kChecked ? RestoreBody : AddUp;
-    auto restored = restore(sent, body, messages, files_);
+    auto restored = restore(*sent, body, messages, files_);
     // An interaction that another one resumed may have messages that are not in that one's state.
     if (!restored && place.interaction != asked.id) {
       const auto state = TRY(store_.LoadFinalState(asked.chat_id, place.interaction));
-      if (state) restored = restore(sent, body, state->messages, files_);
+      if (state) restored = restore(*sent, body, state->messages, files_);
     }
     body = TRY(std::move(restored));
   }

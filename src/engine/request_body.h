@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,10 @@ ShortBody ShortenBody(std::string_view body, const RequestMarks* before, const M
 Result<std::string> RestoreBody(const SentBody& sent, std::string_view before, const Messages& messages,
                                 FilesOfChat* files = nullptr);
 
+// For people, of a turn whose RunRecord::requests are not on record.
+inline constexpr const char* kRequestsNotOnRecord =
+    "its requests are not on record: an earlier version ran it, or it comes from elsewhere";
+
 // The bodies of a chat's requests. Not thread-safe; store and files must outlive it.
 class RequestBodies {
  public:
@@ -50,16 +55,17 @@ class RequestBodies {
   // A line for each request of a whole interaction whose body is not what was sent: "request 2: ...". A body that held
   // a file which was deleted since is no fault.
   std::vector<std::string> FaultsOf(const Interaction& asked);
-  // The modules of its system prompt, by name; nullopt: not on record. The store's failures.
-  Result<std::optional<std::vector<std::string>>> ModulesOf(const Interaction& asked, std::uint64_t index);
+  // The modules of its system prompt; nullopt: not on record. The store's failures.
+  Result<std::optional<SentModules>> ModulesOf(const Interaction& asked, std::uint64_t index);
 
  private:
-  Result<std::vector<SentRequest>> RequestsOf(const Interaction& asked, InteractionId id);
+  Result<const std::vector<SentRequest>*> RequestsOf(const Interaction& asked, InteractionId id);
 
   CheckpointStore& store_;
   FilesOfChat* const files_;  // null: chats have no files
   const Digests digests_;
-  std::vector<std::pair<RequestPlace, std::string>> last_{};  // that were asked for
+  std::vector<std::pair<RequestPlace, std::string>> last_{};     // that were asked for
+  std::map<InteractionId, std::vector<SentRequest>> earlier_{};  // of the same chat
 };
 
 }  // namespace reprise

@@ -350,15 +350,24 @@ std::optional<RequestMarks> RunJournal::RequestBefore(const AgentObserver::Sent&
   return found == nullptr ? std::nullopt : std::optional(found->marks);
 }
 
+namespace {
+
+// Short, for RequestMarks; empty if there are none.
+std::string DigestOf(const SentModules& modules) {
+  if (modules.names.empty()) return {};
+  const std::string text = DumpJson(Json{modules.names, modules.bytes});
+  return Sha256Digest({text}).substr(std::string_view("sha256:").size(), 8);
+}
+
+}  // namespace
+
 void RunJournal::AddRequest(InteractionId id, const AgentObserver::Sent& sent, ShortBody body,
                             const RequestMarks* before) {
   if (!record_.requests) return;
   body.marks.place = {id, record_.requests->size()};
-  std::string names;
-  for (const std::string& name : sent.modules ? *sent.modules : std::vector<std::string>()) names += name + "\n";
-  if (!names.empty()) body.marks.modules = Sha256Digest({names}).substr(std::string_view("sha256:").size(), 8);
+  body.marks.modules = sent.modules ? DigestOf(*sent.modules) : std::string();
   const bool repeats = body.body.before && before != nullptr && before->modules == body.marks.modules;
-  std::optional<std::vector<std::string>> modules;
+  std::optional<SentModules> modules;
   if (!repeats && sent.modules) modules = *sent.modules;
   const SentRequest& request = record_.requests->emplace_back(SentRequest{.round = sent.round_index,
                                                                           .purpose = sent.purpose,

@@ -238,10 +238,12 @@ TEST_CASE("TerminalText: hostile problems stay on their lines", "[suite-report]"
   CHECK(IsUtf8(text));
   CHECK_FALSE(HasHidden(text));
   const std::vector<std::string> lines = LinesOf(text);
-  REQUIRE(lines.size() == 3 * report.turns.size() + 1);
+  std::size_t turns = 0;
   for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
-    CHECK(lines[i].starts_with(i % 3 == 0 ? "failed  chat" : "        "));
+    if (!lines[i].starts_with("        ")) CHECK((lines[i].starts_with("failed  chat") && ++turns > 0));
   }
+  CHECK(turns == report.turns.size());
+  CHECK(lines.size() <= 9 * turns + 1);  // a problem has four lines at most
 }
 
 TEST_CASE("JsonText: satisfies its schema and keeps every text", "[suite-report]") {

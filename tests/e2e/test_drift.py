@@ -50,6 +50,8 @@ FILES = {
     "a new module at the end": ("prompt/99-new.md", "Mind the gap.", ("module", "99-new")),
     "a new module at the beginning": ("prompt/05-new.md", "Mind the gap.", ("module", "05-new")),
     "the last module": ("prompt/95-last.md", "Never ask.", ("module", "95-last")),
+    "a new module with a value": ("prompt/40-new.md", "Stay in {{workspace}}.", ("module", "40-new")),
+    "a new module between values": ("prompt/86-new.md", "Mind the gap.", ("module", "86-new")),
     "instructions": ("workspace/AGENTS.md", "# Otters\n\nBuild with ninja.\nTest with make check.\n", ("instructions", "70-project")),
     "more instructions": ("workspace/AGENTS.md", "# Otters\n\nBuild with make.\nTest with make check.\n\nAnd lint.\n", ("instructions", "70-project")),
     "a skill's description": ("home/.agents/skills/release/SKILL.md", "---\nname: release\ndescription: Makes two releases.\n---\nSteps.\n", ("skill", "release")),

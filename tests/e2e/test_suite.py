@@ -1,4 +1,5 @@
 """`reprise test`: recorded chats test the agent of today, without a model."""
+import hashlib
 import json
 import os
 import xml.etree.ElementTree as xml
@@ -69,13 +70,20 @@ def test_what_was_accepted_is_no_failure_and_the_next_change_is_one(chat, suite)
     assert run(chat, suite)[0] == 1
     assert run(chat, "--update", suite)[0] == 0 and run(chat, suite)[0] == 0
     accepted = json.loads((suite / "trip.accepted.json").read_text())["accepted"]
-    assert [(each["cause"], each["name"], each["turn"]) for each in accepted] == [("module", "10-rules", "int_001")]
+    assert [(each["cause"], each["name"]) for each in accepted] == [("module", "10-rules")]
+    assert "pirate" not in (suite / "trip.accepted.json").read_text()  # which may be secret
     chat.write("prompt/40-new.md", "Mind the gap.")
     status, output, _ = run(chat, suite)
     assert status == 1 and "module 40-new is new" in output and "10-rules" not in output, output
     chat.write("prompt/10-rules.md", "You are another pirate.")
     (chat.prompt / "40-new.md").unlink()
     assert "You are another pirate." in run(chat, suite)[1]
+    assert run(chat, "--update", suite)[0] == 0 and len(json.loads((suite / "trip.accepted.json").read_text())["accepted"]) == 1
+    chat.write("prompt/10-rules.md", "You are a pirate.")
+    assert "You are a pirate." in run(chat, suite)[1]  # which was accepted once
+    (chat.prompt / "10-rules.md").unlink()
+    assert run(chat, "--update", suite)[0] == 0 and not (suite / "trip.accepted.json").exists()
+    chat.write("prompt/10-rules.md", "You are a pirate.")
     (suite / "trip.accepted.json").write_text("{}")
     status, output, _ = run(chat, suite)
     assert status == 1 and "delete it to begin anew" in output
@@ -90,7 +98,7 @@ def test_what_was_accepted_is_no_failure_and_the_next_change_is_one(chat, suite)
 @pytest.mark.parametrize("name", ["trip.checks.json", "suite.json"])
 def test_checks(chat, suite, name, checks, failing):
     if failing == "/turns/7" and name == "suite.json":
-        pytest.skip("it is for all chats, which have different turns")
+        failing = None  # it is for all chats, which have different turns
     (suite / name).write_text(json.dumps(checks))
     status, output, _ = run(chat, suite)
     assert status == (1 if failing else 0) and (failing or "passed") in output, output
@@ -104,7 +112,51 @@ def test_checks_of_files_in_an_exported_folder(chat, suite):
     assert run(chat, suite)[0] == 0
     (suite / "suite.json").write_text('{"files": {"otter.txt": {"contains": "heron"}}}')
     status, output, _ = run(chat, suite)
-    assert status == 1 and "c/int_001" in output and "trip/int_001" in output and "not at hand" in output, output
+    assert status == 1 and "c/int_001" in output and "trip/int_001" in output and "after the turn is not on record" in output, output
+
+
+def test_a_folder_may_be_named_by_a_dot(chat, suite):
+    status, _, messages = reprise(chat.home, "export", "c", "-o", suite, "--data-dir", chat.home.data)
+    assert status == 0, messages
+    (suite / "c.checks.json").write_text('{"answer": {"equals": "Nothing."}}')
+    (suite / "deeper" / "still").mkdir(parents=True)
+    (suite / "deeper" / "still" / "trip.json").write_text(chat.exported)
+    assert "c/int_001" in run(chat, f"{suite}/c/.")[1]
+    status, output, _ = run(chat, f"{suite}/.")
+    assert status == 1 and "3 turns of 3 chats: 2 passed, 1 failed" in output, output
+
+
+def test_a_turn_of_which_nothing_is_compared_counts_as_skipped(chat, suite):
+    gone = {"providers": {"two": {"type": "openai", "base_url": "http://127.0.0.1:9/v1", "api_key": "k"}}, "model": "two/x"}
+    status, output, _ = run(chat, suite, config=gone)
+    assert status == 1 and "model two/x has changed" in output, output
+    assert run(chat, "--update", suite, config=gone)[0] == 0
+    status, output, _ = run(chat, suite, config=gone)
+    assert status == 0 and "0 passed, 1 skipped" in output and "the model one/scripted is not configured" in output, output
+    (suite / "suite.json").write_text('{"answer": {"contains": "Written"}}')
+    assert "1 passed" in run(chat, suite, config=gone)[1]
+
+
+def test_another_folder_is_no_change(chat, suite, tmp_path):
+    """A server for CI has the files elsewhere."""
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    (place / "AGENTS.md").write_text((chat.home.workspace / "AGENTS.md").read_text())
+    status, _, messages = reprise(chat.home, "trust", place / "AGENTS.md", "--workspace", place)
+    assert status == 0, messages
+    chat.write("now.json", json.dumps(chat.config))
+    command = ["test", suite, "--workspace", place, "--config", "now.json", "--prompt-dir", chat.prompt]
+    status, output, messages = reprise(chat.home, *command)
+    assert status == 0, (output, messages)
+    (place / "AGENTS.md").write_text("# Otters\n\nBuild with ninja.\n")
+    status, output, messages = reprise(chat.home, *command)
+    assert status == 1 and "instructions 70-project is gone" in output and "reprise trust" in messages, (output, messages)
+
+
+def test_a_prompt_file_that_cannot_be_used_is_named(chat, suite):
+    chat.write("prompt/40-new.md", "Mind {{nothing}}.")
+    status, _, messages = run(chat, suite)
+    assert status == 0 and "40-new.md" in messages and "nothing" in messages, messages
 
 
 def test_checks_for_a_model_are_named(chat, suite):
@@ -198,7 +250,7 @@ def test_recording_takes_secrets_out(make_server, provider, tmp_path):
     server.stop()
     suite = tmp_path / "suite"
     status, output, messages = reprise(server.home, "test", "--record", "c", suite, "--data-dir", server.home.data, "--config", "server.json", MY_SECRET=key)
-    assert (status, messages) == (0, "") and "taken out: a key of a model provider" in output and "left out: 1 files" in output, (output, messages)
+    assert (status, messages) == (0, "") and "taken out: a key of a model provider" in output and "left out: 1 file or content" in output, (output, messages)
     document = (suite / "c.json").read_text()
     assert [secret for secret in [*SECRETS, "hushed", "of two lines"] if secret in document] == [] and '"redacted": true' in document
     status, output, _ = reprise(server.home, "test", suite, "--config", "server.json", "--workspace", server.home.workspace)
@@ -206,6 +258,50 @@ def test_recording_takes_secrets_out(make_server, provider, tmp_path):
     status, _, messages = reprise(server.home, "test", "--record", "c", suite, "--data-dir", server.home.data, "--config", "server.json")
     assert status == 1 and "c.json" in messages
     assert reprise(server.home, "test", "--record", "c", "--force", suite, "--data-dir", server.home.data, "--config", "server.json")[0] == 0
+
+
+def test_a_recording_without_secrets_has_whole_arguments_and_approvals(make_server, provider, tmp_path):
+    server = make_server(provider)
+    server.check_records = False
+    key = "hushed\nsecret \\new \u2028 words"
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": f"<{key}>"}, "call_1")), tools(call("run_shell", {"command": f"echo {SECRETS[0]}"}, "call_2")), text("Done."))
+    stream = server.client.start("c", "Write it.")
+    for answer in (True, False):
+        asked = stream.until("approval_required")
+        server.client.post(f"/approvals/{asked['approval_id']}", {"approved": answer}).expect(200)
+    stream.until("interaction_complete")
+    server.stop()
+    suite = tmp_path / "suite"
+    status, output, messages = reprise(server.home, "test", "--record", "c", suite, "--data-dir", server.home.data, "--config", "server.json", MY_SECRET=key)
+    assert (status, messages) == (0, ""), (output, messages)
+    turn = json.loads((suite / "c.json").read_text())["interactions"][0]
+    for event in turn["agent_events"]:
+        if "tool_input" in event:
+            assert "hushed" not in event["tool_input"] and SECRETS[0] not in event["tool_input"] and json.loads(event["tool_input"]), event
+    asked = [event for event in turn["agent_events"] if event["type"] == "APPROVAL_REQUIRED"]
+    assert len(asked) == 2 and all(event["arguments_digest"] == "sha256:" + hashlib.sha256(event["tool_input"].encode()).hexdigest() for event in asked), asked
+    status, output, _ = reprise(server.home, "test", suite, "--config", "server.json", "--workspace", server.home.workspace)
+    assert status == 0, output
+    (suite / "c.checks.json").write_text('{"never": ["run_shell"]}')  # which was refused
+    status, output, _ = reprise(server.home, "test", suite, "--config", "server.json", "--workspace", server.home.workspace)
+    assert status == 1 and "never: the turn wanted to call run_shell" in output, output
+    (suite / "c.checks.json").write_text('{"calls": {"mode": "exact", "list": [{"name": "write_file"}]}, "max": {"calls": 1}}')
+    assert reprise(server.home, "test", suite, "--config", "server.json", "--workspace", server.home.workspace)[0] == 0
+
+
+def test_a_body_of_any_depth_is_compared(chat, suite):
+    """Whoever sends a suite sends the bodies."""
+    deep = "[" * 300_000 + "]" * 300_000
+    for place in ("tools", "messages", "metadata"):
+        changed = json.loads(chat.exported)
+        sent = changed["interactions"][0]["record"]["requests"]
+        body = json.dumps({"model": "scripted", "messages": [], place: "DEEP"}).replace('"DEEP"', deep)
+        sent[0].update(body=[body], bytes=len(body), digest="sha256:" + hashlib.sha256(body.encode()).hexdigest())
+        sent[0].pop("before", None)
+        del sent[1:]
+        (suite / "trip.json").write_text(json.dumps(changed))
+        status, output, messages = run(chat, suite)
+        assert status == 1 and "trip" in output, (place, output[-2000:], messages)
 
 
 @pytest.mark.limit(300)

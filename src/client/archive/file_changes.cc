@@ -37,6 +37,17 @@ class Reads {
   std::vector<std::string> paths_;
 };
 
+// A sub-agent's calls have ids that begin with that of its own call: "ID/...". The last of them counts.
+std::optional<ChangingCall::Approval> ApprovalOf(const std::string& call,
+                                                 const std::map<std::string, ChangingCall::Approval>& approvals) {
+  std::optional<ChangingCall::Approval> found;
+  for (const auto& [id, approval] : approvals) {
+    if (id != call && !id.starts_with(call + "/")) continue;
+    if (!found || approval.at >= found->at) found = approval;
+  }
+  return found;
+}
+
 }  // namespace
 
 void FileChanges::Add(const Chat& chat) {
@@ -86,7 +97,7 @@ void FileChanges::Add(const Interaction& interaction, Timestamp chat_created) {
                             .model = interaction.model,
                             .at = event.at,
                             .read_before = reads.paths()};
-          if (const auto found = approvals.find(made.id); found != approvals.end()) made.approval = found->second;
+          made.approval = ApprovalOf(made.id, approvals);
           calls_.push_back(std::move(made));
         }
         call = calls_.size() - 1;
