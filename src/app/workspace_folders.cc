@@ -12,6 +12,7 @@
 #include "agent/deferred_tools.h"
 #include "app/embedded.h"
 #include "app/factories.h"
+#include "app/folder_copies.h"
 #include "app/git_state.h"
 #include "app/instruction_files.h"
 #include "app/keys.h"
@@ -135,11 +136,18 @@ Result<void> WorkspaceFolder::OpenSettings(const Shared& shared) {
   return {};
 }
 
+std::function<std::vector<std::string>()> WorkspaceFolder::SkillFolders() const {
+  return
+      [this] { return instructions_ ? SkillFoldersOutside(instructions_->List(), path_) : std::vector<std::string>(); };
+}
+
+Result<std::unique_ptr<FolderCopies>> WorkspaceFolder::MakeCopies() {
+  return std::make_unique<FolderCopies>(
+      tools_->workspace(), TRY(ToolOptionsOf(options_, transport_, disk_, SkillFolders())), FolderCopies::Limits{});
+}
+
 Result<void> WorkspaceFolder::OpenTools(const Shared& shared) {
-  const auto skill_folders = [this] {
-    return instructions_ ? SkillFoldersOutside(instructions_->List(), path_) : std::vector<std::string>();
-  };
-  tools_ = TRY(MakeToolCatalog(options_, transport_, disk_, shared.own_tools, skill_folders));
+  tools_ = TRY(MakeToolCatalog(options_, transport_, disk_, shared.own_tools, SkillFolders()));
   // It may have become a link since it was looked at.
   if (!path_.empty() && tools_->workspace().directory() != path_)
     return Fail(BecameLink(path_, tools_->workspace().directory()));

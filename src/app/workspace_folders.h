@@ -26,6 +26,8 @@
 
 namespace reprise {
 
+class FolderCopies;
+
 // One folder in which agents work, with its tools and all else that depends on it. Users share it. Thread-safe.
 class WorkspaceFolder {
  public:
@@ -49,7 +51,9 @@ class WorkspaceFolder {
   // Connects to `servers`, whose commands run for this folder alone.
   void StartServers(std::vector<McpServerOptions> servers, ServerConnection::OnChange on_change,
                     std::shared_ptr<McpServers::Memory> memory);
-  McpServers* servers() { return servers_.get(); }        // null: none
+  McpServers* servers() { return servers_.get(); }  // null: none
+  // Makes copies of the folder, whose tools work with the same options. kIo.
+  Result<std::unique_ptr<FolderCopies>> MakeCopies();
   WorkspaceTracker* tracker() { return tracker_.get(); }  // null: changes are not recorded
   // What an engine gets; `history` may be null. `is_operator`: may be asked for consents to tools.
   WorkspaceParts PartsFor(bool is_operator, WorkspaceHistory* history);
@@ -57,6 +61,7 @@ class WorkspaceFolder {
  private:
   WorkspaceFolder(const Shared& shared, Options options, std::string path);
   Result<void> OpenTools(const Shared& shared);
+  std::function<std::vector<std::string>()> SkillFolders() const;
   Result<void> OpenSettings(const Shared& shared);
 
   const std::string path_;
