@@ -64,7 +64,7 @@ class WorkspaceCopies {
   virtual Place PlaceOf(std::string_view tool) const = 0;
   // Copies the workspace, and gives it the files that it had. Left out are git's own files, secrets, files of the
   // server and empty folders; links are copied as links. kTooLarge: there is too much to copy, and the message says
-  // what can be copied. kStorageFull, kIo, kCancelled.
+  // what can be copied. kInvalidArgument: the copy would lie in the workspace. kStorageFull, kIo, kCancelled.
   virtual Result<std::unique_ptr<WorkspaceCopy>> Make(const PastFiles& then, const std::stop_token& stop) = 0;
 };
 

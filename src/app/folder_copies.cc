@@ -340,6 +340,12 @@ WorkspaceCopies::Place FolderCopies::PlaceOf(std::string_view tool) const {
 }
 
 Result<std::unique_ptr<WorkspaceCopy>> FolderCopies::Make(const PastFiles& then, const std::stop_token& stop) {
+  if (LiesBeneath(TemporaryFolder(), workspace_.directory())) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "a copy of the workspace would lie in it, because the folder for temporary "
+                "files, " +
+                    VisibleLine(TemporaryFolder().string()) + ", does; set TMPDIR to another folder");
+  }
   if (const MutexLock lock(mutex_); !std::exchange(has_swept_, true)) PrivateFolder::Sweep();
   PrivateFolder folder = TRY(PrivateFolder::Make());
   ToolOptions options = options_;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "app/factories.h"
-#include "app/folder_copies.h"
 #include "app/secrets.h"
 #include "base/path.h"
 #include "base/terminal_text.h"
@@ -22,7 +21,6 @@ struct PresentFolders::Opened {
   EngineOptions options;
   Redactor redactor;
   Guardrails guards;
-  std::unique_ptr<FolderCopies> copies{};  // null: there is no folder
 };
 
 PresentFolders::PresentFolders(const Options& options, ToolRules rules)
@@ -73,7 +71,6 @@ Result<PresentAgent> PresentFolders::At(const std::string& path) {
                                                    .options = std::move(of_engine),
                                                    .redactor = Redactor(SecretsOf(working.options(), environ)),
                                                    .guards = Guardrails(working.options().guardrails)});
-  if (!place.empty()) opened->copies = TRY(opened->folder->MakeCopies());
   return AgentIn(*opened_.emplace(place, std::move(opened)).first->second);
 }
 
@@ -83,7 +80,6 @@ PresentAgent PresentFolders::AgentIn(const Opened& opened) const {
           .options = opened.options,
           .models = settings != nullptr ? settings->models : *models_,
           .documents = documents_.get(),
-          .copies = opened.copies.get(),
           .redactor = &opened.redactor,
           .guards = &opened.guards};
 }

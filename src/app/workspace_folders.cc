@@ -12,7 +12,6 @@
 #include "agent/deferred_tools.h"
 #include "app/embedded.h"
 #include "app/factories.h"
-#include "app/folder_copies.h"
 #include "app/git_state.h"
 #include "app/instruction_files.h"
 #include "app/keys.h"
@@ -136,18 +135,11 @@ Result<void> WorkspaceFolder::OpenSettings(const Shared& shared) {
   return {};
 }
 
-std::function<std::vector<std::string>()> WorkspaceFolder::SkillFolders() const {
-  return
-      [this] { return instructions_ ? SkillFoldersOutside(instructions_->List(), path_) : std::vector<std::string>(); };
-}
-
-Result<std::unique_ptr<FolderCopies>> WorkspaceFolder::MakeCopies() {
-  return std::make_unique<FolderCopies>(
-      tools_->workspace(), TRY(ToolOptionsOf(options_, transport_, disk_, SkillFolders())), FolderCopies::Limits{});
-}
-
 Result<void> WorkspaceFolder::OpenTools(const Shared& shared) {
-  tools_ = TRY(MakeToolCatalog(options_, transport_, disk_, shared.own_tools, SkillFolders()));
+  const auto skill_folders = [this] {
+    return instructions_ ? SkillFoldersOutside(instructions_->List(), path_) : std::vector<std::string>();
+  };
+  tools_ = TRY(MakeToolCatalog(options_, transport_, disk_, shared.own_tools, skill_folders));
   // It may have become a link since it was looked at.
   if (!path_.empty() && tools_->workspace().directory() != path_)
     return Fail(BecameLink(path_, tools_->workspace().directory()));
@@ -166,6 +158,8 @@ Result<void> WorkspaceFolder::OpenTools(const Shared& shared) {
   }
   hooks_ = std::make_unique<HookCommands>(options_.hooks, Resolved(options_.workspace).string());
   if (path_.empty()) return {};
+  copies_ = std::make_unique<FolderCopies>(
+      tools_->workspace(), TRY(ToolOptionsOf(options_, transport_, disk_, skill_folders)), FolderCopies::Limits{});
   if (options_.workspace_history)
     tracker_ = std::make_unique<WorkspaceTracker>(tools_->workspace(), options_.data_dir, RewindLimits{});
   reader_ = std::make_unique<LocalWorkspaceReader>(
@@ -199,7 +193,8 @@ WorkspaceParts WorkspaceFolder::PartsFor(bool is_operator, WorkspaceHistory* his
           .reader = reader_.get(),
           .instructions = instructions_.get(),
           .hooks = hooks_.get(),
-          .settings = settings_ ? &*settings_ : nullptr};
+          .settings = settings_ ? &*settings_ : nullptr,
+          .copies = copies_.get()};
 }
 
 // --- all of them -----------------------------------------------------------------------------------------------------

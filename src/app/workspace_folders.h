@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/folder_copies.h"
 #include "base/mutex.h"
 #include "crypto/key_set.h"
 #include "mcp/mcp_servers.h"
@@ -25,8 +26,6 @@
 #include "tools/tool_catalog.h"
 
 namespace reprise {
-
-class FolderCopies;
 
 // One folder in which agents work, with its tools and all else that depends on it. Users share it. Thread-safe.
 class WorkspaceFolder {
@@ -51,9 +50,7 @@ class WorkspaceFolder {
   // Connects to `servers`, whose commands run for this folder alone.
   void StartServers(std::vector<McpServerOptions> servers, ServerConnection::OnChange on_change,
                     std::shared_ptr<McpServers::Memory> memory);
-  McpServers* servers() { return servers_.get(); }  // null: none
-  // Makes copies of the folder, whose tools work with the same options. kIo.
-  Result<std::unique_ptr<FolderCopies>> MakeCopies();
+  McpServers* servers() { return servers_.get(); }        // null: none
   WorkspaceTracker* tracker() { return tracker_.get(); }  // null: changes are not recorded
   // What an engine gets; `history` may be null. `is_operator`: may be asked for consents to tools.
   WorkspaceParts PartsFor(bool is_operator, WorkspaceHistory* history);
@@ -61,7 +58,6 @@ class WorkspaceFolder {
  private:
   WorkspaceFolder(const Shared& shared, Options options, std::string path);
   Result<void> OpenTools(const Shared& shared);
-  std::function<std::vector<std::string>()> SkillFolders() const;
   Result<void> OpenSettings(const Shared& shared);
 
   const std::string path_;
@@ -74,6 +70,7 @@ class WorkspaceFolder {
   std::shared_ptr<ProjectInstructions> instructions_;  // null without a system prompt
   PromptSource prompt_;  // null likewise; made once, because it tells of each unusable file once
   std::unique_ptr<ToolCatalog> tools_;
+  std::unique_ptr<FolderCopies> copies_;          // null if there is no folder
   std::unique_ptr<ToolRegistry> tenant_tools_;    // without those that need the operator's consent
   std::unique_ptr<LocalWorkspaceReader> reader_;  // null if there is no folder
   std::unique_ptr<WorkspaceTracker> tracker_;

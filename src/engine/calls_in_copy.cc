@@ -41,7 +41,7 @@ ToolContext WithoutPeople(const ToolContext& context) {
 }  // namespace
 
 WorkspaceCopies::Place CallsInCopy::PlaceOf(std::string_view tool) const {
-  return agent_.copies == nullptr ? WorkspaceCopies::Place::kNowhere : agent_.copies->PlaceOf(tool);
+  return agent_.workspace.copies == nullptr ? WorkspaceCopies::Place::kNowhere : agent_.workspace.copies->PlaceOf(tool);
 }
 
 bool CallsInCopy::IsAllowed(std::string_view tool) const { return std::ranges::find(allowed_, tool) != allowed_.end(); }
@@ -58,7 +58,7 @@ WorkspaceCopy* CallsInCopy::Copy() {
   const auto make = [&]() -> Result<void> {
     auto files = then_ ? then_() : PastFiles{.at = Now()};
     if (!files) return Fail(files.error());
-    auto copy = agent_.copies->Make(*files, stop_.get_token());
+    auto copy = agent_.workspace.copies->Make(*files, stop_.get_token());
     if (!copy) return Fail(copy.error());
     files_ = *std::move(files);
     copy_ = *std::move(copy);

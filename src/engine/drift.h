@@ -25,9 +25,9 @@ struct PresentAgent {
   const ModelDirectory& models;
   std::string chosen_model{};  // ChatSummary::chosen_model
   DocumentReader* documents = nullptr;
-  WorkspaceCopies* copies = nullptr;   // of the workspace; null: none can be made
   const Redactor* redactor = nullptr;  // of what tools say; null: nothing is removed
   const Guardrails* guards = nullptr;  // likewise; set with `redactor`
+  AuditLog* audit = nullptr;           // of calls that may act outside a copy; null: none
 };
 
 // Puts each request of the turn together anew, along the recorded answers and results, and compares it with the one on

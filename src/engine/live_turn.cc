@@ -152,6 +152,12 @@ class Live final : public ToolRegistry, public Unattended {
   std::shared_ptr<const ToolSet> Current() const override { return tools_; }
   // AgentObserver
   void Emit(std::uint32_t round_index, EventPayload payload) override;
+  void AddTextDelta(std::uint32_t round_index, std::string_view text) override {
+    if (options_.on_delta) options_.on_delta(LiveOptions::Delta::kText, round_index, text);
+  }
+  void AddThinkingDelta(std::uint32_t round_index, std::string_view text) override {
+    if (options_.on_delta) options_.on_delta(LiveOptions::Delta::kThinking, round_index, text);
+  }
   // ApprovalGate
   ApprovalMode ModeFor(const std::string&) override {
     return runs_calls() && turn_.start.is_planning ? ApprovalMode::kPlan : ApprovalMode::kApproveAll;
@@ -306,8 +312,10 @@ LiveRun Live::Run(const std::stop_token& stop, const Executor& executor) {
   const PresentAgent& today = turn_.agent;
   std::optional<RunGuard> guard;
   if (runs_calls() && today.redactor != nullptr) {
-    guard.emplace(RunGuard::Parts{.redactor = *today.redactor, .guardrails = *today.guards}, turn_.like.chat_id.str(),
-                  turn_.like.id.str(), turn_.like.user_message, /*begun=*/true);
+    guard.emplace(RunGuard::Parts{.audit = options_.allow_effects.empty() ? nullptr : today.audit,
+                                  .redactor = *today.redactor,
+                                  .guardrails = *today.guards},
+                  turn_.like.chat_id.str(), turn_.like.id.str(), turn_.like.user_message, /*begun=*/true);
   }
   const DeferredTools tools(*this, turn_.model.context_window);
   AgentLoop agent({.model = *turn_.model.client,

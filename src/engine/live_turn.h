@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/agent.h"
@@ -61,6 +63,9 @@ struct LiveOptions {
   std::function<std::optional<std::string>(const TokenUsage& used)> over_budget{};
   // Gets the events as they are shown, those before the run first. One at a time, on any thread. May be null.
   std::function<void(const AgentEvent& event)> on_event{};
+  // Likewise text of the model as it comes, which a later event repeats.
+  enum class Delta { kText, kThinking };
+  std::function<void(Delta kind, std::uint32_t round_index, std::string_view text)> on_delta{};
 };
 
 struct LiveRun {

@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view kTimedOut = "The call timed out. It was ended, and what it did until then is not known.";
 constexpr std::string_view kFailed = "The call failed.";
 
-tl::unexpected<Error> Unfit(std::string message) { return Fail(Reason::kInvalidMember, std::move(message)); }
+tl::unexpected<Error> Unfit(std::string message) { return Fail(ErrorCode::kInvalidArgument, std::move(message)); }
 
 // These events follow only from a response of the model.
 bool ShowsAnswer(const EventPayload& payload) {
@@ -382,7 +382,8 @@ Result<void> CheckEffects(const PresentAgent& agent, const std::vector<std::stri
                    "\" is no tool here, so it cannot be allowed to act outside the copy; tools of MCP "
                    "servers can only be allowed on a running server");
     }
-    const bool is_confined = agent.copies != nullptr && agent.copies->PlaceOf(name) != WorkspaceCopies::Place::kNowhere;
+    const WorkspaceCopies* const copies = agent.workspace.copies;
+    const bool is_confined = copies != nullptr && copies->PlaceOf(name) != WorkspaceCopies::Place::kNowhere;
     if (is_confined) return Unfit("\"" + name + "\" works in the copy of the workspace and needs no permission");
     if (tool->traits().only_asks || tool->traits().ends_planning || tool->traits().delegates) {
       return Unfit("\"" + name + "\" belongs to the chat, and this run is not part of it");

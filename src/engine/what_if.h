@@ -29,7 +29,7 @@ struct WhatIf {
   }
 };
 
-// `agent.copies` must be set if calls are to run. kInvalidArgument (reason "invalid_member") if `changes` do not fit
+// kInvalidArgument if `changes` do not fit
 // the turn: the message names the event, and the events at which they would. kInvalidArgument (reason "unknown_model");
 // the failures of PrepareLive. REQUIRES: CheckReplayable.
 Result<WhatIf> PrepareWhatIf(const Interaction& recorded, RequestBodies& bodies, const PresentAgent& agent,

@@ -322,6 +322,14 @@ def test_a_workspace_that_is_too_large(world):
     assert "too large" in run["error"] and "512 MiB" in run["error"] and run["status"] == "FAILED"
 
 
+def test_a_copy_in_the_workspace_itself(world):
+    world.record(READ)
+    world.temporary = world.workspace / "temporary"
+    world.temporary.mkdir()
+    world.provider.plan(tools(call(*READ, "x0")), text("ok"))
+    assert "set TMPDIR" in world.one("c", status=1)["error"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_end_in_the_middle_leaves_no_copy(world, number):
     world.record(READ)
@@ -406,3 +414,125 @@ def test_wrong_use(world):
     assert output == "" and "int_077" in messages
     output, messages = world.run("nothing-here", status=1)
     assert output == "" and "nothing-here" in messages
+
+
+# --- over HTTP ---------------------------------------------------------------------------------------------------------
+
+
+def stream(world, interaction="int_001", chat="c", **body):
+    return world.client.stream("POST", f"/chats/{chat}/interactions/{interaction}/what_if", body, gapless=False)
+
+
+def test_over_http_the_events_of_the_record_come_first(world):
+    events = world.record(READ, WRITE)
+    before, asked = digest(world.workspace), len(world.provider.requests)
+    world.provider.plan(tools(call("write_file", {"path": "out.txt", "content": "two\n"}, "x1")), text("an ", "otter"))
+    stored = world.client.get("/chats/c").json
+    shown = stream(world, at=seq(events, "TOOL_RESULT"), result="eggs")
+    shown.rest()
+    assert shown.names(without=("usage", "text_delta")) == ["interaction_started", "tool_call", "tool_result", "tool_call", "files_changed", "tool_result", "answer", "interaction_complete"]
+    assert "".join(each["content"] for each in shown.all("text_delta")) == "an otter"
+    assert shown.one("answer")["content"] == "an otter" and shown.all("tool_result")[0]["tool_output"] == "eggs"
+    [frame] = shown.frames
+    assert frame["files"] == ["out.txt"] and "+two" in frame["diff"] and frame["first_difference"]["seq"] == seq(events, "TOOL_RESULT")
+    assert len(world.provider.requests) == asked + 2 and digest(world.workspace) == before
+    assert world.client.get("/chats/c").json == stored
+
+
+def test_over_http_the_run_ends_when_the_client_leaves(world):
+    world.record(READ)
+    gate = Gate()
+    world.provider.plan(text("An ", gate, "otter."))
+    shown = stream(world)
+    gate.wait_reached()
+    shown.close()
+    gate.wait_left()
+    world.provider.plan(text("ok"))
+    again = stream(world)
+    again.rest()
+    assert again.one("answer")["content"] == "ok"
+
+
+def test_over_http_two_at_a_time(world):
+    world.record(READ)
+    gates = [Gate(), Gate()]
+    world.provider.plan(*(text("An ", gate, "otter.") for gate in gates))
+    streams = []
+    for gate in gates:
+        streams.append(stream(world))
+        gate.wait_reached()
+    world.client.post("/chats/c/interactions/int_001/what_if", {}).error(429, "queue_full")
+    for gate, shown in zip(gates, streams, strict=True):
+        gate.release()
+        shown.rest()
+
+
+def test_over_http_wrong_use(world):
+    events = world.record(READ)
+    path = "/chats/c/interactions/int_001/what_if"
+    for body, code, said in (({"at": 9999}, "invalid_request", "no event 9999"), ({"at": 0}, "invalid_member", "at"), ({"at": 1.5}, "invalid_member", "at"), ({"at": "x"}, "invalid_member", "at"),
+                             ({"at": seq(events, "ANSWER")}, "invalid_request", "ends with the answer"), ({"result": "x"}, "invalid_request", "no event is given"),
+                             ({"say": " "}, "invalid_member", "say"), ({"answer": "perhaps"}, "invalid_member", "answer"), ({"fail": "never"}, "invalid_member", "fail"),
+                             ({"allow_effects": "x"}, "invalid_member", "allow_effects"), ({"allow_effects": [1]}, "invalid_member", "allow_effects"),
+                             ({"allow_effects": ["nothing"]}, "invalid_request", "is no tool"), ({"model": "nobody/nothing"}, "unknown_model", "nobody"),
+                             ({"prompt_dir": "/etc"}, "unknown_member", "prompt_dir"), ({"rules": "/etc/passwd"}, "unknown_member", "rules")):
+        answer = world.client.post(path, body)
+        answer.error(400, code)
+        assert said in answer.json["error"]["message"], answer.json
+    world.client.post("/chats/c/interactions/int_009/what_if", {}).error(404)
+    world.client.post("/chats/nobody/interactions/int_001/what_if", {}).error(404)
+    gate = Gate()
+    world.provider.plan(text("An ", gate, "otter."))
+    running = world.client.start("c", "go")
+    gate.wait_reached()
+    world.client.post("/chats/c/interactions/int_002/what_if", {}).error(409, "not_replayable")
+    gate.release()
+    running.finish()
+
+
+def test_over_http_limits_of_usage_hold(make_server, provider, tmp_path):
+    world = World(make_server(provider, config={"approval_mode": "approve_all", "budget": {"max_tokens_per_interaction": 30}}), provider, tmp_path)
+    world.record()
+    provider.answer_with(lambda request: tools(call(*READ, f"x{len(results(request))}")))
+    shown = stream(world)
+    shown.rest()
+    assert shown.one("error")["code"] == "budget_exceeded" and shown.events[-1]["status"] == "FAILED"
+
+
+def test_over_http_what_is_used_counts_for_the_day(make_server, provider, tmp_path):
+    world = World(make_server(provider, config={"approval_mode": "approve_all", "budget": {"max_tokens_per_day": 50}}), provider, tmp_path)
+    world.record()
+    provider.answer_with(lambda _: text("ok"))
+    stream(world).rest()
+    stream(world).rest()
+    world.client.post("/chats/c/interactions/int_001/what_if", {}).error(403, "budget_exceeded")
+
+
+def test_over_http_a_tool_of_an_mcp_server_may_act(make_server, provider, tmp_path):
+    dice = server_of('{"name": "roll", "description": "Rolls.", "inputSchema": {"type": "object"}}', '[{"type": "text", "text": "A 4."}]')
+    world = World(make_server(provider, config={"mcpServers": {"dice": dice}, "approval_mode": "approve_all"}), provider, tmp_path)
+    eventually(lambda: world.client.get("/tools").json["servers"][0]["state"] == "ready", "the server is ready")
+    world.record(READ)
+    for allowed in (False, True):
+        provider.plan(tools(call("dice__roll", {}, "x0")), text("ok"))
+        stream(world, allow_effects=["dice__roll"] if allowed else []).rest()
+        assert ("A 4." in last_result(provider.requests[-1])) == allowed
+    status, lines, _ = reprise(world.home, "audit", "--json", "--data-dir", world.home.data)
+    assert status == 0 and lines.count("dice__roll") == 2, "its beginning and its end"
+
+
+def test_over_http_no_tool_may_act_on_a_server_that_refuses(make_server, provider, tmp_path):
+    world = World(make_server(provider, config={"approval_mode": "deny_all"}), provider, tmp_path)
+    world.record()
+    world.client.post("/chats/c/interactions/int_001/what_if", {"allow_effects": ["http_get"]}).error(403, "mode_not_allowed")
+
+
+def test_over_http_a_stop_of_the_server_ends_it(world):
+    world.record(READ)
+    gate = Gate()
+    world.provider.plan(tools(call(*READ, "x0")), text("An ", gate, "otter."))
+    shown = stream(world)
+    gate.wait_reached()
+    world.server.stop()
+    shown.rest()
+    assert shown.events[-1]["status"] == "CANCELLED"
