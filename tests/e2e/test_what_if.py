@@ -8,8 +8,8 @@ import subprocess
 import pytest
 from support import schemas
 from support.mcp import server_of
-from support.provider import Gate, call, text, tools
-from support.server import BINARY, reprise, sandbox_works, without_bubblewrap
+from support.provider import Gate, call, failure, text, tools
+from support.server import API_KEY, BINARY, reprise, sandbox_works, without_bubblewrap
 from support.timing import SOON, eventually
 
 READ = ("read_file", {"path": "notes.txt"})
@@ -149,6 +149,45 @@ def test_a_turn_of_a_replay_ends_as_on_record_if_the_model_says_the_same(world):
     assert run["first_difference"] is None and run["status"] == "COMPLETED", run
 
 
+def test_a_turn_that_failed_or_was_cancelled_goes_on(world):
+    world.provider.plan(tools(call(*READ, "r0")), failure(400, "no such thing"))
+    world.client.turn("c", "go", status="FAILED")
+    gate = Gate()
+    world.provider.plan(tools(call(*READ, "r0")), text("An ", gate, "otter."))
+    cancelled = world.client.start("d", "go")
+    gate.wait_reached()
+    world.client.cancel("d", "int_001")
+    cancelled.finish("CANCELLED")
+    for chat, kind in (("c", "ERROR"), ("d", "CANCELLED")):
+        world.provider.plan(text("now it works"))
+        asked = len(world.provider.requests)
+        run = world.one(f"{chat}/int_001@{seq(world.events(chat), kind)}")
+        assert run["answer"] == "now it works" and run["status"] == "COMPLETED" and len(world.provider.requests) == asked + 1
+        assert len(results(world.provider.requests[-1])) == 1
+
+
+def test_a_call_of_a_sub_agent_is_no_place_to_go_on_from_inside(world):
+    """The call that started it begins again, and is refused, because sub-agents do not run in a copy."""
+    world.provider.plan(tools(call("research", {"question": "what?"}, "r0")), tools(call(*READ, "n0")), text("milk"), text("done"))
+    world.client.turn("c", "go")
+    inside = seq(world.events(), "NESTED")
+    world.provider.plan(text("ok"))
+    asked = len(world.provider.requests)
+    assert world.one(f"c/int_001@{inside}")["answer"] == "ok"
+    assert len(world.provider.requests) == asked + 1 and "Not run" in last_result(world.provider.requests[-1])
+
+
+def test_the_second_turn_knows_the_first(world):
+    world.record(READ, answer="first")
+    events = world.record(WRITE, message="second")
+    assert events
+    events = world.events(interaction="int_002")
+    world.provider.plan(text("ok"))
+    world.one(f"c/int_002@{seq(events, 'TOOL_RESULT')}", "--result", "eggs")
+    told = [each.get("content") for each in world.provider.requests[-1].body["messages"][1:]]
+    assert told[0] == "go" and told[3] == "first" and told[4] == "second" and told[-1] == "eggs", told
+
+
 # --- what is different -------------------------------------------------------------------------------------------------
 
 
@@ -270,6 +309,36 @@ def test_questions_to_people_are_answered_as_on_record_or_declined(world):
     world.one("c")
     known, unknown = results(world.provider.requests[-1])[-2:]
     assert "the red one" in known and "the red one" not in unknown
+
+
+def test_hooks_do_not_run(make_server, provider, tmp_path):
+    mark = tmp_path / "mark"
+    hook = {"event": "after_tool", "command": ["/bin/sh", "-c", f"echo called >> {mark}"]}
+    world = World(make_server(provider, config={"approval_mode": "approve_all", "hooks": [hook]}), provider, tmp_path)
+    world.record(READ)
+    before = mark.read_text()
+    provider.plan(tools(call(*READ, "x0")), text("ok"))
+    assert world.one("c")["answer"] == "ok" and mark.read_text() == before
+
+
+def test_secrets_are_removed_from_results(make_server, provider, tmp_path):
+    world = World(make_server(provider, config={"approval_mode": "approve_all"}), provider, tmp_path)
+    (world.workspace / "notes.txt").write_text(f"the key is {API_KEY}\n")
+    world.record(("list_files", {}))
+    provider.plan(tools(call(*READ, "x0")), text("ok"))
+    world.one("c")
+    assert "[redacted]" in last_result(provider.requests[-1]) and API_KEY not in last_result(provider.requests[-1])
+
+
+def test_max_cost(make_server, provider, tmp_path):
+    prices = {"test/scripted": {"input_price_per_mtok": 1e6, "output_price_per_mtok": 1e6}}
+    world = World(make_server(provider, config={"approval_mode": "approve_all", "models": prices}), provider, tmp_path)
+    world.record(READ)
+    provider.answer_with(lambda request: text("ok") if results(request) else tools(call(*READ, "x0")))
+    asked = len(provider.requests)
+    found = world.document("c", "--times", "5", "--jobs", "1", "--max-cost", "50", status=1)
+    assert [each["was_made"] for each in found["turns"][0]["runs"]] == [True, False, False, False, False] and len(provider.requests) == asked + 3
+    assert found["turns"][0]["runs"][0]["cost"] == 36
 
 
 # --- the copy ----------------------------------------------------------------------------------------------------------
