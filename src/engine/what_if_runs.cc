@@ -119,7 +119,8 @@ Result<PastFiles> WhatIfRuns::FilesThen(const UnderWay& run) const {
   PastFiles then = changes.At(run.recorded, run.what_if->at);
   WorkspaceHistory* const history = run.workspace->history;
   then.content = [history, changes = std::move(changes)](const FileVersion& version) -> std::optional<std::string> {
-    for (const ChatId& chat : history ? changes.ChatsWith(version.digest) : std::vector<ChatId>()) {
+    if (history == nullptr) return std::nullopt;
+    for (const ChatId& chat : changes.ChatsWith(version.digest)) {
       if (auto content = history->ContentOf(chat, version)) return *std::move(content);
     }
     return std::nullopt;
