@@ -47,6 +47,8 @@
 
 namespace reprise {
 
+struct WhatIfChanges;
+
 // What happens to a request for a run in a chat that already has one.
 enum class IfRunning {
   kReject,  // kConflict (reason "busy")
@@ -377,6 +379,14 @@ class Engine {
   // Blocks while the agent computes. kConflict (reason "not_replayable"): it still runs, or has no record for a replay.
   // kCurrent also compares its requests with those of today; fails as Workspaces::Open, too.
   Result<ReplayReport> ReplayRecorded(const ChatId&, InteractionId, ReplayInput input = ReplayInput::kRecorded);
+  // Goes on from an event of a finished interaction with something different (reprise/what_if.h), in a copy of its
+  // workspace; the chat stays as it is. The events are first those of the record. Before the last one comes the frame
+  // "what_if" {files, diff, first_difference}. The run ends when the subscription does. Its usage counts for the day,
+  // and the budgets of interactions and chats hold. Hooks do not run. kInvalidArgument if
+  // `changes` do not fit; kConflict (reason "not_replayable"); kForbidden (reasons "budget_exceeded",
+  // "mode_not_allowed"); kUnavailable (reason "queue_full"): two such runs are under way; fails as Workspaces::Open,
+  // too.
+  Result<EventSubscription> WhatIf(const ChatId& chat, InteractionId interaction, const WhatIfChanges& changes);
   // The first difference between an interaction and a finished second run of its message.
   Result<ReplayReport> CompareReplay(const ChatId& chat, InteractionId recorded, InteractionId again);
   // What an edit of `interaction` would do; changes nothing. kConflict (reason "busy") while it runs.

@@ -14,6 +14,7 @@
 namespace reprise {
 
 struct FolderSettings;
+class WorkspaceCopies;
 
 // What an engine has of one folder in which agents work. All of it lives as long as the object.
 struct WorkspaceParts {
@@ -25,6 +26,7 @@ struct WorkspaceParts {
   ProjectInstructions* instructions = nullptr;  // null: none. For clients; the prompt holds those in use
   Hooks* hooks = nullptr;
   const FolderSettings* settings = nullptr;  // null: the engine's own
+  WorkspaceCopies* copies = nullptr;         // of the folder; null: none can be made
 };
 
 // The folders in which chats may work. What belongs to one is made when it is first used, and kept for a while

@@ -120,9 +120,8 @@ std::vector<std::string> ClosedEndpoints(const Options& options) {
 
 }  // namespace
 
-Result<std::unique_ptr<ToolCatalog>> MakeToolCatalog(const Options& options, Transport& transport, FileSystem& disk,
-                                                     std::vector<std::shared_ptr<Tool>> own,
-                                                     std::function<std::vector<std::string>()> readable_folders) {
+Result<ToolOptions> ToolOptionsOf(const Options& options, Transport& transport, FileSystem& disk,
+                                  std::function<std::vector<std::string>()> readable_folders) {
   ToolOptions tools{.workspace_directory = Resolved(options.workspace).string(), .transport = transport};
   tools.allow = options.tools.allow;
   tools.deny = options.tools.deny;
@@ -147,7 +146,14 @@ Result<std::unique_ptr<ToolCatalog>> MakeToolCatalog(const Options& options, Tra
                          .closed = ClosedEndpoints(options),
                          .ask = options.tools.network_ask};
   tools.shell.own_host = options.host;
-  auto catalog = std::make_unique<ToolCatalog>(std::move(tools));
+  return tools;
+}
+
+Result<std::unique_ptr<ToolCatalog>> MakeToolCatalog(const Options& options, Transport& transport, FileSystem& disk,
+                                                     std::vector<std::shared_ptr<Tool>> own,
+                                                     std::function<std::vector<std::string>()> readable_folders) {
+  auto catalog =
+      std::make_unique<ToolCatalog>(TRY(ToolOptionsOf(options, transport, disk, std::move(readable_folders))));
   if (!own.empty()) {
     catalog->SetServer({.name = "program", .state = ToolServer::State::kReady}, std::move(own));
   }

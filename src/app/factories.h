@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,7 +27,10 @@ ToolRules RulesOf(const Options& options);
 // What an engine gets of these options. `path`: of the folder.
 EngineOptions EngineOptionsOf(const Options& options, const std::string& path);
 
-// Like MakeTools; the tools use `transport` and `disk`, which must outlive them. `readable_folders`: see ToolOptions.
+// How the built-in tools work with these options. `transport` must outlive them; `readable_folders`: see ToolOptions.
+Result<ToolOptions> ToolOptionsOf(const Options& options, Transport& transport, FileSystem& disk,
+                                  std::function<std::vector<std::string>()> readable_folders = {});
+// Like MakeTools; the tools use `transport` and `disk`, which must outlive them.
 Result<std::unique_ptr<ToolCatalog>> MakeToolCatalog(const Options& options, Transport& transport, FileSystem& disk,
                                                      std::vector<std::shared_ptr<Tool>> own,
                                                      std::function<std::vector<std::string>()> readable_folders = {});

@@ -1,11 +1,16 @@
 #include "app/present_folders.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "app/factories.h"
+#include "app/secrets.h"
 #include "base/path.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/try.h"
+#include "engine/run_guard.h"
 #include "tools/documents/sandboxed_reader.h"
 
 namespace reprise {
@@ -14,14 +19,17 @@ struct PresentFolders::Opened {
   std::shared_ptr<WorkspaceFolder> folder;
   WorkspaceParts parts;
   EngineOptions options;
+  Redactor redactor;
+  Guardrails guards;
 };
 
-PresentFolders::PresentFolders(const Options& options) : options_(options), documents_(MakeDocumentReader(options)) {}
+PresentFolders::PresentFolders(const Options& options, ToolRules rules)
+    : options_(options), rules_(std::move(rules)), documents_(MakeDocumentReader(options)) {}
 
 PresentFolders::~PresentFolders() = default;
 
-Result<std::unique_ptr<PresentFolders>> PresentFolders::Open(const Options& options) {
-  std::unique_ptr<PresentFolders> folders(new PresentFolders(options));
+Result<std::unique_ptr<PresentFolders>> PresentFolders::Open(const Options& options, ToolRules rules) {
+  std::unique_ptr<PresentFolders> folders(new PresentFolders(options, std::move(rules)));
   folders->models_ = TRY(MakeModelDirectory(folders->transport_, folders->options_));
   return folders;
 }
@@ -52,8 +60,17 @@ Result<PresentAgent> PresentFolders::At(const std::string& path) {
     folder->tools().SetServer({.name = server.name, .message = "not connected"}, {});
   }
   EngineOptions of_engine = EngineOptionsOf(folder->options(), place);
+  if (rules_ != nullptr) {
+    TRY(CheckRules(*rules_, *folder->tools().Current(), NamesOfServers(folder->options())));
+    of_engine.rules = rules_;
+  }
   WorkspaceParts parts = folder->PartsFor(/*is_operator=*/true, nullptr);
-  auto opened = std::make_unique<Opened>(Opened{std::move(folder), std::move(parts), std::move(of_engine)});
+  WorkspaceFolder& working = *folder;
+  auto opened = std::unique_ptr<Opened>(new Opened{.folder = std::move(folder),
+                                                   .parts = std::move(parts),
+                                                   .options = std::move(of_engine),
+                                                   .redactor = Redactor(SecretsOf(working.options(), environ)),
+                                                   .guards = Guardrails(working.options().guardrails)});
   return AgentIn(*opened_.emplace(place, std::move(opened)).first->second);
 }
 
@@ -62,7 +79,9 @@ PresentAgent PresentFolders::AgentIn(const Opened& opened) const {
   return {.workspace = opened.parts,
           .options = opened.options,
           .models = settings != nullptr ? settings->models : *models_,
-          .documents = documents_.get()};
+          .documents = documents_.get(),
+          .redactor = &opened.redactor,
+          .guards = &opened.guards};
 }
 
 }  // namespace reprise

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/workspace_folders.h"
+#include "approval/rules.h"
 #include "base/posix_file_system.h"
 #include "engine/drift.h"
 #include "net/curl_transport.h"
@@ -20,8 +21,8 @@ class SandboxedReader;
 // MCP server and runs no tool. Not thread-safe.
 class PresentFolders {
  public:
-  // kInvalidArgument as MakeModels.
-  static Result<std::unique_ptr<PresentFolders>> Open(const Options& options);
+  // `rules`: in place of those of the configurations; null: those. kInvalidArgument as MakeModels.
+  static Result<std::unique_ptr<PresentFolders>> Open(const Options& options, ToolRules rules = nullptr);
   ~PresentFolders();
 
   // The agent in the folder with this path; empty: in the options' own. Its parts live as long as this object.
@@ -30,10 +31,11 @@ class PresentFolders {
 
  private:
   struct Opened;
-  explicit PresentFolders(const Options& options);
+  PresentFolders(const Options& options, ToolRules rules);
   PresentAgent AgentIn(const Opened& opened) const;
 
   const Options options_;
+  const ToolRules rules_;
   PosixFileSystem disk_;
   CurlTransport transport_;
   const std::vector<std::shared_ptr<Tool>> no_tools_{};

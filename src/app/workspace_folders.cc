@@ -158,6 +158,8 @@ Result<void> WorkspaceFolder::OpenTools(const Shared& shared) {
   }
   hooks_ = std::make_unique<HookCommands>(options_.hooks, Resolved(options_.workspace).string());
   if (path_.empty()) return {};
+  copies_ = std::make_unique<FolderCopies>(
+      tools_->workspace(), TRY(ToolOptionsOf(options_, transport_, disk_, skill_folders)), FolderCopies::Limits{});
   if (options_.workspace_history)
     tracker_ = std::make_unique<WorkspaceTracker>(tools_->workspace(), options_.data_dir, RewindLimits{});
   reader_ = std::make_unique<LocalWorkspaceReader>(
@@ -191,7 +193,8 @@ WorkspaceParts WorkspaceFolder::PartsFor(bool is_operator, WorkspaceHistory* his
           .reader = reader_.get(),
           .instructions = instructions_.get(),
           .hooks = hooks_.get(),
-          .settings = settings_ ? &*settings_ : nullptr};
+          .settings = settings_ ? &*settings_ : nullptr,
+          .copies = copies_.get()};
 }
 
 // --- all of them -----------------------------------------------------------------------------------------------------

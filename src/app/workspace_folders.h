@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/folder_copies.h"
 #include "base/mutex.h"
 #include "crypto/key_set.h"
 #include "mcp/mcp_servers.h"
@@ -69,6 +70,7 @@ class WorkspaceFolder {
   std::shared_ptr<ProjectInstructions> instructions_;  // null without a system prompt
   PromptSource prompt_;  // null likewise; made once, because it tells of each unusable file once
   std::unique_ptr<ToolCatalog> tools_;
+  std::unique_ptr<FolderCopies> copies_;          // null if there is no folder
   std::unique_ptr<ToolRegistry> tenant_tools_;    // without those that need the operator's consent
   std::unique_ptr<LocalWorkspaceReader> reader_;  // null if there is no folder
   std::unique_ptr<WorkspaceTracker> tracker_;

@@ -171,6 +171,7 @@ class Grammar {
     AddReading(*replay);
 
     AddTest();
+    AddWhatIf();
   }
   void AddTest() {
     CLI::App* test = Add("test", "Test the agent of today with recorded chats, without a model or with one");
@@ -179,25 +180,20 @@ class Grammar {
     CLI::Option* live = test->add_option("--live", out_.live.runs, "ask the model so many times in each turn")
                             ->type_name("N")
                             ->check(CLI::Range(1, 1000));
-    test->add_option("--unrecorded", out_.live.unrecorded,
-                     "what happens to a call that the record does not answer: refuse it, or stop the run")
+    test->add_option_function<std::string>(
+            "--unrecorded",
+            [this](const std::string& what) {
+              out_.live.unrecorded = what == "stop"  ? Unrecorded::kStop
+                                     : what == "run" ? Unrecorded::kRun
+                                                     : Unrecorded::kRefuse;
+            },
+            "what happens to a call that the record does not answer: refuse it, stop the run, or run it in a copy of "
+            "the workspace")
         ->type_name("WHAT")
         ->default_str("refuse")
         ->needs(live)
-        ->check([](const std::string& what) {
-          if (what == "refuse" || what == "stop") return std::string();
-          return what == "run" ? std::string("a test runs no tools, so a call can only be refused, or stop the run")
-                               : what + " is neither refuse nor stop";
-        });
-    test->add_option("--max-cost", out_.live.max_cost, "send no further request when the usage has cost that much")
-        ->type_name("AMOUNT")
-        ->needs(live)
-        ->check(CLI::Range(1e-9, 1e9));
-    test->add_option("--jobs", out_.live.jobs, "runs at the same time")
-        ->type_name("N")
-        ->default_str("4")
-        ->needs(live)
-        ->check(CLI::Range(1, 64));
+        ->check(CLI::IsMember({"refuse", "stop", "run"}));
+    AddAsking(*test, live);
     test->add_flag("--update", out_.update, "accept what has changed in requests: write it beside the chats");
     test->add_option("--record", out_.record, "write this stored chat into the folder WHAT, without secrets")
         ->type_name("CHAT")
@@ -211,6 +207,62 @@ class Grammar {
     AddColour(*test);
     AddSettings(*test, {"model", "prompt-dir", "workspace"});
     AddReading(*test);
+  }
+  // How a model is asked; only with `needed`, if that is given.
+  void AddAsking(CLI::App& command, CLI::Option* needed) {
+    CLI::Option* cost =
+        command
+            .add_option("--max-cost", out_.live.max_cost, "send no further request when the usage has cost that much")
+            ->type_name("AMOUNT")
+            ->check(CLI::Range(1e-9, 1e9));
+    CLI::Option* jobs = command.add_option("--jobs", out_.live.jobs, "runs at the same time")
+                            ->type_name("N")
+                            ->default_str("4")
+                            ->check(CLI::Range(1, 64));
+    if (needed != nullptr) cost->needs(needed), jobs->needs(needed);
+  }
+  void AddWhatIf() {
+    WhatIfChanges& changes = out_.what_if.changes;
+    CLI::App* command = Add("what-if", "Go on from an event of a recorded turn with something different, in a copy");
+    command
+        ->add_option("WHAT", out_.arguments,
+                     "CHAT/INTERACTION@EVENT, CHAT/INTERACTION, CHAT, an exported chat, or a folder of some")
+        ->required();
+    command->add_option("--model", out_.what_if.models, "ask this model; can be given several times")
+        ->type_name("MODEL");
+    command->add_option("--say", changes.say, "in place of the turn's message; with @EVENT a further message there")
+        ->type_name("TEXT");
+    command
+        ->add_option_function<std::string>(
+            "--answer", [&changes](const std::string& answer) { changes.answer = answer == "yes"; },
+            "the other answer to the approval at @EVENT")
+        ->type_name("ANSWER")
+        ->check(CLI::IsMember({"yes", "no"}));
+    CLI::Option* result = command->add_option("--result", changes.result, "another result of the call at @EVENT");
+    result->type_name("TEXT");
+    command
+        ->add_option_function<std::string>(
+            "--fail",
+            [&changes](const std::string& how) {
+              changes.fail = how == "timeout" ? WhatIfChanges::Failure::kTimeout : WhatIfChanges::Failure::kError;
+            },
+            "the call at @EVENT fails")
+        ->type_name("HOW")
+        ->check(CLI::IsMember({"timeout", "error"}))
+        ->excludes(result);
+    command->add_option("--rules", out_.what_if.rules_file, "take tools.rules from this file")->type_name("FILE");
+    command
+        ->add_option("--allow-effects", changes.allow_effects,
+                     "this tool may act outside the copy; can be given several times")
+        ->type_name("TOOL");
+    command->add_option("--times", out_.what_if.times, "runs of each turn and model")
+        ->type_name("N")
+        ->default_str("1")
+        ->check(CLI::Range(1, 1000));
+    AddAsking(*command, nullptr);
+    AddColour(*command);
+    AddSettings(*command, {"prompt-dir", "workspace"});
+    AddReading(*command);
   }
   // Commands that check, export, import and convert data folders.
   void AddFolderCommands() {

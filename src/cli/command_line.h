@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "app/options.h"
+#include "engine/live_turn.h"
+#include "reprise/what_if.h"
 
 namespace reprise {
 
@@ -38,10 +40,20 @@ struct ReportFiles {
 
 // How `test` asks a model.
 struct LiveRequest {
-  int runs = 0;                       // of each turn; 0: no model is asked
-  int jobs = 4;                       // at the same time
-  std::string unrecorded = "refuse";  // or "stop": what happens to a call that the record does not answer
-  double max_cost = 0;                // in the currency of the configured prices; 0: no limit
+  int runs = 0;  // of each turn; 0: no model is asked
+  int jobs = 4;  // at the same time
+  // What happens to a call that the record does not answer: by name "refuse", "stop", "run".
+  Unrecorded unrecorded = Unrecorded::kRefuse;
+  double max_cost = 0;  // in the currency of the configured prices; 0: no limit
+};
+
+// Arguments of `what-if`, beside those of LiveRequest.
+struct WhatIfRequest {
+  WhatIfChanges changes;            // without `at` and `model`
+  std::vector<std::string> models;  // full names; empty: the one of today
+  std::string rules_file;           // empty: the rules of the configuration
+  int times = 1;                    // runs of each turn and model
+  bool keep = false;
 };
 
 // A parsed command line.
@@ -68,7 +80,8 @@ struct CommandLine {
   bool current = false;                        // of `replay`: also compares with the requests of today
   bool update = false;                         // of `test`: accepts what has changed
   ReportFiles reports;                         // of `test`
-  LiveRequest live;                            // of `test`
+  LiveRequest live;                            // of `test` and `what-if`
+  WhatIfRequest what_if;                       // of `what-if`
   std::string record;                          // of `test`: the chat to write into the suite
   std::string chat;                            // of `search`: only this chat
   std::string as;                              // of `import` and `fork`: the chat's new name

@@ -55,6 +55,8 @@ CommandFunction RunLs;
 CommandFunction RunCat;
 // Prints chats and interactions for reading.
 CommandFunction RunShow;
+// Goes on from events of recorded turns with something different. kExitFailure if a run was not made or failed a check.
+CommandFunction RunWhatIf;
 // Runs recorded interactions again on their record (or prints their events) and names the differences. kExitFailure for
 // a divergence, an unreadable record, or an unknown chat or file.
 CommandFunction RunReplay;

@@ -35,6 +35,8 @@ constexpr CommandExample kExamples[] = {
     {"test", "reprise test suite --junit report.xml", "the same, for a CI server"},
     {"test", "reprise test --record notes suite", "take a chat into the suite, without secrets"},
     {"test", "reprise test --live 5 --max-cost 2 suite", "does the model do it again, in five runs of each turn?"},
+    {"what-if", "reprise what-if notes/int_002@12 --fail timeout", "what would it have done, had that call timed out?"},
+    {"what-if", "reprise what-if suite --model a/x --model b/y", "a table of what two models do in these chats"},
     {"verify", "reprise verify", "check every file of every chat"},
     {"verify", "reprise verify notes --json", "one chat, for a program"},
     {"audit", "reprise audit --json", "the log of all tool calls, for a program"},

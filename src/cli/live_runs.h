@@ -19,18 +19,34 @@
 
 namespace reprise {
 
-// A turn for the model, and where its outcome goes.
+// A turn for the model.
 struct LiveTest {
   LiveTurn turn;
-  TurnResult& result;
-  std::size_t number = 1;  // of the turn on its branch
+  std::size_t number = 1;                    // of the turn on its branch
+  FilesThen files_then{};                    // LiveOptions::files_then
+  std::vector<std::string> allow_effects{};  // likewise
+  bool is_free = false;                      // without checks, other calls than those of the record pass too
+};
+
+// A run of it, judged by the turn's checks. It passed if it was made and has no problems.
+struct JudgedRun {
+  LiveRun run;              // without its final state and its copy of the workspace
+  bool was_made = false;    // to its end
+  bool is_checked = false;  // there were checks
+  std::string problem{};    // all of them
+  std::vector<std::string> notes{};
+  double ms = 0, cost = 0;
+  std::vector<WorkspaceChange> files{};  // that it has changed
+  std::string diff{};                    // of them
+  bool passed() const { return was_made && problem.empty(); }
 };
 
 // Runs recorded turns with the model, several at the same time, and judges each run by the turn's checks. Without
 // checks a run passes if it makes the calls of the record and ends with an answer.
 //
 //   LiveRuns live(line.live, counter, progress);
-//   live.Test(tests, checks, content_of);
+//   const auto runs = live.Make(tests, checks, content_of);
+//   for (std::size_t i = 0; i < tests.size(); ++i) live.Report(tests[i], checks, runs[i], results[i]);
 //   Warn(live.Spent());
 class LiveRuns {
  public:
@@ -39,19 +55,22 @@ class LiveRuns {
 
   // kInvalidArgument if there is a limit for the cost, and the model has no price.
   Result<void> CheckPrice(const LiveTurn& turn) const;
-  // Adds problems and notes to the results, and the time of the runs.
-  void Test(std::span<const LiveTest> tests, std::span<const SuiteChecks> checks, const ContentOf& content_of);
+  // The runs of each test.
+  std::vector<std::vector<JudgedRun>> Make(std::span<const LiveTest> tests, std::span<const SuiteChecks> checks,
+                                           const ContentOf& content_of);
+  // Adds the runs' problems, notes and time to the result.
+  static void Report(const LiveTest& test, std::span<const SuiteChecks> checks, std::span<const JudgedRun> runs,
+                     TurnResult& result);
   // For people: "6 requests, 8,120 input and 240 output tokens, cost 0.0123".
   std::string Spent();
 
  private:
-  struct Outcome;
   struct Judging;
 
-  Outcome Run(const LiveTest& test, const Judging& judging);
-  LiveRun Ask(const LiveTurn& turn);
-  void Judge(const LiveTurn& turn, const JudgeCheck& check, const std::string& answer, Outcome& outcome);
-  void Report(const LiveTest& test, const Judging& judging, std::span<const Outcome> outcomes) const;
+  JudgedRun Run(const LiveTest& test, const Judging& judging);
+  LiveRun Ask(const LiveTurn& turn, const LiveTest* test, double& cost);
+  void RunTheChecks(const LiveTest& test, const Judging& judging, JudgedRun& judged);
+  void Judge(const LiveTurn& turn, const JudgeCheck& check, JudgedRun& judged);
 
   const LiveRequest& wanted_;
   WorkCounter& counter_;
@@ -63,6 +82,9 @@ class LiveRuns {
   TokenUsage used_ GUARDED_BY(mutex_);
   double cost_ GUARDED_BY(mutex_) = 0;
 };
+
+// Its answer; empty: none.
+std::string AnswerIn(const Interaction& interaction);
 
 // "3 of 5 runs passed (95 % interval 23-88 %)": where the share of all possible runs lies, according to Wilson.
 std::string PassedText(std::size_t passed, std::size_t runs);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -26,76 +25,38 @@
 #include "cli/commands.h"
 #include "cli/live_runs.h"
 #include "cli/record_chat.h"
+#include "cli/recorded_chats.h"
 #include "cli/suite_checks.h"
 #include "cli/suite_report.h"
-#include "client/archive/chat_folder.h"
 #include "client/archive/chat_reader.h"
 #include "domain/codec.h"
-#include "engine/attachments.h"
 #include "engine/drift.h"
 #include "engine/elastic_pool.h"
 #include "engine/live_turn.h"
 #include "engine/recorded_replay.h"
 #include "engine/request_body.h"
-#include "store/memory_interaction_store.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"
 
 namespace reprise {
 namespace {
 
-constexpr std::string_view kChecks = ".checks.json", kAccepted = ".accepted.json", kOfAll = "suite.json";
-constexpr std::size_t kMostSmallFile = 1u << 20;
-
-// A recorded chat, stored or exported.
-struct RecordedChat {
-  std::string name;
-  std::string path{};  // of an exported chat; empty: a stored one
-  std::string file{};  // the same without ".json"
-  ChatId chat;
-  RequestBodies* bodies;
-  std::vector<InteractionId> turns{};
-  std::string chosen_model{};
-  ContentOf content_of{};
-};
-
-// The turns on the branch that ends at `head`, the first one first.
-std::vector<InteractionId> Branch(const std::map<InteractionId, std::optional<InteractionId>>& parents,
-                                  std::optional<InteractionId> head) {
-  std::vector<InteractionId> branch;
-  for (; head && parents.contains(*head) && branch.size() <= parents.size(); head = parents.at(*head)) {
-    branch.push_back(*head);
-  }
-  std::ranges::reverse(branch);
-  return branch;
-}
-
-// A small JSON file of the suite; nullopt if there is none.
-Result<std::optional<std::string>> ReadSmall(const std::string& path) {
-  if (!IsFile(path)) return std::nullopt;
-  auto text = Disk().ReadFile(path, kMostSmallFile);
-  if (!text) return Fail(text.error().code, path + ": " + text.error().message);
-  return std::optional(*std::move(text));
-}
-
-class Suite {
+class Suite final : public RecordedChatTaker {
  public:
   // `live`: null if no model is asked.
   Suite(const CommandLine& line, std::unique_ptr<PresentFolders> present, LiveRuns* live)
       : line_(line), present_(std::move(present)), live_(live) {}
 
-  Result<void> TestExported(const std::string& path);
-  Result<void> TestStored(ChatReader& reader, const RecordReference& what);
+  Result<void> Take(const RecordedChat& chat) override;
+  void TakeBroken(const std::string& name, const std::string& file, const Error& why) override;
   const SuiteReport& report() const { return report_; }
 
  private:
-  void Test(const RecordedChat& chat, std::optional<InteractionId> only);
+  void Test(const RecordedChat& chat);
   Result<Interaction> TestTurn(const RecordedChat& chat, InteractionId id, TurnResult& result);
   Result<PresentAgent> AgentFor(const RecordedChat& chat, const Interaction& turn);
   Result<LiveTurn> PrepareTurn(const RecordedChat& chat, const Interaction& turn);
   void Check(const RecordedChat& chat, const Interaction& turn, std::size_t number, TurnResult& result) const;
-  Result<SuiteChecks> ChecksFor(const std::string& path, bool& is_there);
-  void AddBroken(const std::string& name, const std::string& file, const Error& why);
   // What was accepted of a chat, as JSON, and the file that says so.
   struct Accepted {
     std::string file;
@@ -115,74 +76,18 @@ class Suite {
   SuiteReport report_;
 };
 
-void Suite::AddBroken(const std::string& name, const std::string& file, const Error& why) {
+void Suite::TakeBroken(const std::string& name, const std::string& file, const Error& why) {
   report_.turns.push_back(
       {.chat = name, .turn = "", .file = file, .problems = {why.message}, .state = TurnResult::State::kFailed});
 }
 
-Result<void> Suite::TestExported(const std::string& path) {
-  std::string file = path;
-  while (file.size() > 1 && file.ends_with('/')) file.pop_back();
-  const std::string last = file.substr(file.rfind('/') + 1);
-  if (last == "." || last == "..") file = Resolved(file).string();
-  if (file.ends_with(".json")) file.resize(file.size() - std::string_view(".json").size());
-  const std::string name = file.substr(file.rfind('/') + 1);
-  auto foreign = ReadForeignChat(path);
-  if (!foreign) return AddBroken(name, path, foreign.error()), Result<void>();
-  const auto chat = ChatId::Parse("exported");
-  MemoryInteractionStore store;
-  std::map<InteractionId, std::optional<InteractionId>> parents;
-  for (const Interaction& each : foreign->interactions) parents[each.id] = each.parent_id;
-  FilesOfExport files(foreign->files);
-  RequestBodies bodies(store, &files);
-  RecordedChat recorded{.name = name,
-                        .path = path,
-                        .file = file,
-                        .chat = *chat,
-                        .bodies = &bodies,
-                        .turns = Branch(parents, foreign->head)};
-  std::map<std::string, std::string> blobs;
-  for (Blob& blob : foreign->blobs) blobs.emplace(std::move(blob.digest), std::move(blob.content));
-  recorded.content_of = [&blobs](const FileVersion& version) -> std::optional<std::string> {
-    const auto found = blobs.find(version.digest);
-    return found == blobs.end() ? std::nullopt : std::optional(found->second);
-  };
-  const auto imported = store.ImportChat(ToIncomingChat(*chat, *std::move(foreign)));
-  if (!imported) return AddBroken(name, path, imported.error()), Result<void>();
-  Test(recorded, std::nullopt);
-  return {};
-}
-
-Result<void> Suite::TestStored(ChatReader& reader, const RecordReference& what) {
-  const std::string name = what.chat.str();
-  const auto chat = reader.store().LoadChat(what.chat);
-  if (!chat) return Fail(NotThere(chat.error(), what, reader.options().data_dir));
-  for (const auto& damaged : chat->damaged) AddBroken(name, "", damaged.error);
-  std::map<InteractionId, std::optional<InteractionId>> parents;
-  for (const Interaction& each : chat->interactions) parents[each.id] = each.parent_id;
-  FilesInStore files(reader.files(), what.chat);
-  RequestBodies bodies(reader.store(), &files);
-  const auto head = what.interaction ? what.interaction : chat->summary.head;
-  RecordedChat recorded{.name = name,
-                        .chat = what.chat,
-                        .bodies = &bodies,
-                        .turns = Branch(parents, head),
-                        .chosen_model = chat->summary.chosen_model,
-                        .content_of = [&](const FileVersion& version) -> std::optional<std::string> {
-                          auto content = reader.blobs().Get(what.chat, version.digest);
-                          return content ? std::optional(*std::move(content)) : std::nullopt;
-                        }};
-  if (what.interaction && recorded.turns.empty()) {
-    return Fail(NotThere(MakeError(ErrorCode::kNotFound, ""), what, reader.options().data_dir));
+Result<void> Suite::Take(const RecordedChat& chat) {
+  if (line_.update && chat.file.empty()) {
+    return Fail(ErrorCode::kInvalidArgument, "--update is for exported chats; " + chat.name + " is a stored one");
   }
-  Test(recorded, what.interaction);
+  for (const auto& damaged : chat.damaged) TakeBroken(chat.name, "", damaged.error);
+  Test(chat);
   return {};
-}
-
-Result<SuiteChecks> Suite::ChecksFor(const std::string& path, bool& is_there) {
-  const auto text = TRY(ReadSmall(path));
-  is_there = text.has_value();
-  return text ? ParseChecks(*text, path) : SuiteChecks();
 }
 
 // Without what is no longer found; no file if nothing is.
@@ -195,7 +100,7 @@ Result<void> Suite::Write(const Accepted& accepted) const {
 }
 
 Result<Suite::Accepted> Suite::AcceptedFor(const RecordedChat& chat) {
-  Accepted accepted{.file = chat.file + std::string(kAccepted)};
+  Accepted accepted{.file = chat.file + std::string(kAcceptedEnding)};
   const auto text = TRY(ReadSmall(accepted.file));
   if (!text) return accepted;
   const auto json = ParseJson(*text);
@@ -208,34 +113,31 @@ Result<Suite::Accepted> Suite::AcceptedFor(const RecordedChat& chat) {
   return accepted;
 }
 
-void Suite::Test(const RecordedChat& chat, std::optional<InteractionId> only) {
-  checks_.clear();
+void Suite::Test(const RecordedChat& chat) {
   accepted_ = {};
+  std::string faulty;
+  auto checks = ChecksBeside(chat, faulty);
+  if (!checks) return TakeBroken(chat.name, faulty, checks.error());
+  checks_ = *std::move(checks);
   if (!chat.file.empty()) {
-    const std::string folder = chat.file.substr(0, chat.file.rfind('/') + 1);
-    for (const std::string& path : {folder + std::string(kOfAll), chat.file + std::string(kChecks)}) {
-      bool is_there = false;
-      auto checks = ChecksFor(path, is_there);
-      if (!checks) return AddBroken(chat.name, path, checks.error());
-      if (!is_there) continue;
-      checks_.push_back(*std::move(checks));
-      if (path.ends_with(kOfAll)) continue;  // not every chat has all turns that it names
-      for (const std::string& turn : UnknownTurns(checks_.back(), chat.turns)) {
-        AddBroken(chat.name, path,
-                  MakeError(ErrorCode::kInvalidArgument, "/turns/" + turn + ": the chat has no such turn"));
-      }
-    }
     auto accepted = AcceptedFor(chat);
-    if (!accepted) return AddBroken(chat.name, chat.file, accepted.error());
+    if (!accepted) return TakeBroken(chat.name, chat.file, accepted.error());
     accepted_ = *std::move(accepted);
   }
+  if (IsFile(chat.file + std::string(kChecksEnding))) {  // those for all chats may name turns that this one lacks
+    for (const std::string& turn : UnknownTurns(checks_.back(), chat.turns)) {
+      TakeBroken(chat.name, chat.file + std::string(kChecksEnding),
+                 MakeError(ErrorCode::kInvalidArgument, "/turns/" + turn + ": the chat has no such turn"));
+    }
+  }
   if (chat.turns.empty()) {
-    AddBroken(chat.name, chat.file, MakeError(ErrorCode::kInvalidArgument, "the chat has no turns to test"));
+    TakeBroken(chat.name, chat.file, MakeError(ErrorCode::kInvalidArgument, "the chat has no turns to test"));
   }
   std::deque<TurnResult> results;  // which stay where they are
   std::vector<LiveTest> for_model;
+  std::vector<TurnResult*> of_model;  // likewise
   for (std::size_t i = 0; i < chat.turns.size(); ++i) {
-    if (only && chat.turns[i] != *only) continue;
+    if (chat.only && chat.turns[i] != *chat.only) continue;
     TurnResult& result =
         results.emplace_back(TurnResult{.chat = chat.name, .turn = chat.turns[i].str(), .file = chat.path});
     const auto began = std::chrono::steady_clock::now();
@@ -245,21 +147,30 @@ void Suite::Test(const RecordedChat& chat, std::optional<InteractionId> only) {
     if (has_answer && live_ == nullptr) Check(chat, *turn, i + 1, result);
     if (has_answer && live_ != nullptr && result.problems.empty()) {
       auto prepared = PrepareTurn(chat, *turn);
-      if (prepared) for_model.push_back({*std::move(prepared), result, i + 1});
+      if (prepared) {
+        for_model.push_back({.turn = *std::move(prepared), .number = i + 1, .files_then = [&chat, turn = *turn] {
+                               return chat.files_at(turn, 0);
+                             }});
+        of_model.push_back(&result);
+      }
       if (!prepared) result.problems.push_back(prepared.error().message);
     }
     result.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
   }
-  if (live_ != nullptr) live_->Test(for_model, checks_, chat.content_of);
+  if (live_ != nullptr) {
+    const auto runs = live_->Make(for_model, checks_, chat.content_of);
+    for (std::size_t i = 0; i < runs.size(); ++i) LiveRuns::Report(for_model[i], checks_, runs[i], *of_model[i]);
+  }
   for (TurnResult& result : results) {
     if (!result.problems.empty()) result.state = TurnResult::State::kFailed;
     report_.turns.push_back(std::move(result));
   }
   if (!line_.update || chat.file.empty()) return;
   const auto is_failed = [](const TurnResult& each) { return !each.problems.empty(); };
-  if (std::ranges::any_of(results, is_failed))
+  if (std::ranges::any_of(results, is_failed)) {
     accepted_.found.merge(std::set(accepted_.known));  // not all was compared
-  if (const auto written = Write(accepted_); !written) AddBroken(chat.name, accepted_.file, written.error());
+  }
+  if (const auto written = Write(accepted_); !written) TakeBroken(chat.name, accepted_.file, written.error());
 }
 
 // The checks on the record.
@@ -320,30 +231,6 @@ Result<Interaction> Suite::TestTurn(const RecordedChat& chat, InteractionId id, 
   return turn;
 }
 
-constexpr int kDeepestFolder = 8;  // of a suite
-
-void AddExported(const std::string& path, int depth, std::vector<std::string>& chats) {
-  const auto found = FindForeignChats(path);
-  if (found && found->size() == 1 && found->front() == path) return chats.push_back(path);
-  const auto entries = Disk().ListDirectory(path);
-  for (const DirectoryEntry& entry : entries ? *entries : std::vector<DirectoryEntry>()) {
-    const std::string& name = entry.name;
-    if (name.starts_with('.')) continue;
-    if (entry.is_directory && depth > 0) AddExported(path + "/" + name, depth - 1, chats);
-    const bool is_of_suite = name.ends_with(kChecks) || name.ends_with(kAccepted) || name == kOfAll;
-    if (!entry.is_directory && name.ends_with(".json") && !is_of_suite) chats.push_back(path + "/" + name);
-  }
-}
-
-// The exported chats that an argument names: a document, a chat's folder, or a folder of some, at any depth.
-Result<std::vector<std::string>> ExportedIn(const std::string& path) {
-  std::vector<std::string> chats;
-  AddExported(path, kDeepestFolder, chats);
-  if (chats.empty()) return Fail(ErrorCode::kInvalidArgument, "there is no chat in " + VisibleLine(path));
-  std::ranges::sort(chats);
-  return chats;
-}
-
 Result<void> WriteReports(const SuiteReport& report, const CommandLine& line) {
   const std::pair<const std::string&, std::string (*)(const SuiteReport&)> kReports[] = {
       {line.reports.junit, JunitText}, {line.reports.markdown, MarkdownText}, {line.reports.html, HtmlText}};
@@ -397,16 +284,10 @@ Exited RunTest(const CommandLine& line, const Environment& environment) {
     SetLogLevel(LogLevel::kError);
   }
   Suite suite(line, std::move(present), live ? &*live : nullptr);
+  RecordedChats chats(line.flags, environment);
   for (const std::string& what : line.arguments) {
     if (counter.stop_requested()) break;
-    if (IsFile(what) || IsDirectory(what)) {
-      for (const std::string& path : TRY(OfUse(ExportedIn(what)))) TRY(suite.TestExported(path));
-      continue;
-    }
-    if (line.update) return Misused("--update is for exported chats; " + what + " is a stored one");
-    auto stored = TRY(OfUse(FindStored(what, line.flags, environment)));
-    if (!stored) return Misused("there is no file, folder or chat " + VisibleLine(what));
-    TRY(OfUse(suite.TestStored(stored->reader, stored->what)));
+    if (!TRY(OfUse(chats.Take(what, suite)))) return Misused("there is no file, folder or chat " + VisibleLine(what));
   }
   SuiteReport report = suite.report();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();

@@ -507,15 +507,21 @@ ToolSpec SpecOf(const std::string& name, const Json& tool) {
 
 }  // namespace
 
-Result<TurnStart> StartOfTurn(const Interaction& interaction, RequestBodies& bodies, const PresentAgent& agent) {
+Result<AgentState> StateBefore(const Interaction& interaction, CheckpointStore& store, std::uint32_t round) {
   const RunRecord record = interaction.record ? *interaction.record : TRY(DeriveRecord(interaction));
-  const auto before = TRY(ParentState(interaction, bodies.store()));
+  const auto before = TRY(ParentState(interaction, store));
   const States states(interaction, record, before ? &*before : nullptr);
-  auto state = states.Before(states.first_round());
+  auto state = states.Before(std::max(round, states.first_round()));
   if (!state || state->messages.empty()) {
     return Fail(Reason::kNotReplayable, "the record does not tell what the model knew when this turn began");
   }
-  TurnStart start{.state = *std::move(state)};
+  return *std::move(state);
+}
+
+Result<TurnStart> StartOfTurn(const Interaction& interaction, RequestBodies& bodies, const PresentAgent& agent) {
+  const RunRecord record = interaction.record ? *interaction.record : TRY(DeriveRecord(interaction));
+  TurnStart start{.state = TRY(StateBefore(interaction, bodies.store(), 0))};
+  start.first_message = start.state.messages.size();
   if (!record.requests || record.requests->empty()) return start;
   const auto body = bodies.Of(interaction, 0);
   if (!body && IsNotFound(body.error())) return start;

@@ -1,16 +1,22 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/async.h"
+#include "base/text.h"
 #include "engine/request_body.h"
 #include "reprise/engine.h"
 #include "reprise/replay.h"
+#include "reprise/workspace_copies.h"
 #include "reprise/workspaces.h"
 
 // What the agent of today would tell the model in a recorded turn, and how that differs from what it was told.
 namespace reprise {
+
+class Guardrails;
 
 // The agent of today. All must outlive its use.
 struct PresentAgent {
@@ -19,6 +25,9 @@ struct PresentAgent {
   const ModelDirectory& models;
   std::string chosen_model{};  // ChatSummary::chosen_model
   DocumentReader* documents = nullptr;
+  const Redactor* redactor = nullptr;  // of what tools say; null: nothing is removed
+  const Guardrails* guards = nullptr;  // likewise; set with `redactor`
+  AuditLog* audit = nullptr;           // of calls that may act outside a copy; null: none
 };
 
 // Puts each request of the turn together anew, along the recorded answers and results, and compares it with the one on
@@ -33,12 +42,15 @@ Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bod
 // How a recorded turn began.
 struct TurnStart {
   AgentState state;                    // before its first request
+  std::size_t first_message = 0;       // in `state`: those from here on came during the turn
   bool is_planning = false;            // the model was told of the tool that ends ApprovalMode::kPlan
   std::vector<ToolSpec> of_servers{};  // tools of MCP servers that are not connected now, as it was told of them
 };
 
 // kConflict (reason "not_replayable") if the record does not tell; failures of `bodies`. REQUIRES: CheckReplayable.
 Result<TurnStart> StartOfTurn(const Interaction& interaction, RequestBodies& bodies, const PresentAgent& agent);
+// The state before the turn's request in this round; it has neither grants nor tasks. Fails as StartOfTurn.
+Result<AgentState> StateBefore(const Interaction& interaction, CheckpointStore& store, std::uint32_t round);
 
 // For people, without a line end: "module 10-rules has changed", and a line each of what it was and is, shortened to
 // the place of the first difference. Other texts' control characters are spelled out.

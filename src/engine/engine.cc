@@ -21,6 +21,7 @@
 #include "engine/start_point.h"
 #include "engine/titles.h"
 #include "engine/turns.h"
+#include "engine/what_if_runs.h"
 #include "engine/workspace_moves.h"
 
 namespace reprise {
@@ -49,6 +50,7 @@ struct Engine::Impl {
               }};
   Answers answers{services, busy, interactions};
   Replays replays{services, interactions};
+  WhatIfRuns what_if_runs{services, interactions};
   Chats chats{services, busy, interactions, start_points, answers, workspace};
   Others others{services, busy, turns, answers};
   ModelQuestions questions{services};
@@ -113,6 +115,7 @@ void Engine::Stop() {
   impl_->busy.BeginStop();
   for (const auto& run : impl_->busy.Runs()) run->RequestStopWithServer();
   impl_->replays.Stop();
+  impl_->what_if_runs.Stop();
   impl_->questions.Stop();
   impl_->services.queues.TellStopping();
   impl_->busy.AwaitAllWork();
@@ -257,6 +260,10 @@ Result<EventSubscription> Engine::ReplayEvents(const ChatId& chat, InteractionId
 
 Result<ReplayReport> Engine::ReplayRecorded(const ChatId& chat, InteractionId interaction, ReplayInput input) {
   return impl_->replays.Recorded(chat, interaction, input);
+}
+
+Result<EventSubscription> Engine::WhatIf(const ChatId& chat, InteractionId interaction, const WhatIfChanges& changes) {
+  return impl_->what_if_runs.Start(chat, interaction, changes);
 }
 
 Result<ReplayReport> Engine::CompareReplay(const ChatId& chat, InteractionId recorded, InteractionId again) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <future>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -19,8 +20,10 @@
 #include "base/mutex.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "domain/codec.h"
 #include "engine/recording.h"
 #include "engine/run.h"
+#include "engine/run_guard.h"
 #include "engine/unattended.h"
 
 namespace reprise {
@@ -54,58 +57,72 @@ std::optional<EventPayload> Renamed(EventPayload payload, const std::string& fro
 
 class Live;
 
-// A tool that the model is told of as it is today. It answers from the record.
+// A tool that the model is told of as it is today. It answers from the record, or runs in a copy of the workspace.
 class StandIn final : public Tool {
  public:
-  StandIn(Live& live, ToolSpec spec, bool delegates) : live_(live) {
+  // `today`: the tool, for rules that speak of it; null: it is on record only.
+  StandIn(Live& live, ToolSpec spec, const Tool* today) : live_(live), today_(today) {
     traits_.spec = std::move(spec);
     traits_.concurrency = Concurrency::kNever;  // so that each call is answered before the next one begins
-    traits_.delegates = delegates;
+    if (today == nullptr) return;
+    const ToolTraits& traits = today->traits();
+    traits_.delegates = traits.delegates;
+    traits_.read_only = traits.read_only;
+    traits_.acts_as = traits.acts_as;
   }
   const ToolTraits& traits() const override { return traits_; }
+  Result<std::string> MeaningOf(std::string_view pattern, PatternUse use) const override {
+    return today_ ? today_->MeaningOf(pattern, use) : Tool::MeaningOf(pattern, use);
+  }
+  Touch Touches(std::string_view pattern, std::string_view arguments) const override {
+    return today_ ? today_->Touches(pattern, arguments) : Touch::kMaybe;
+  }
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override;
 
  private:
   Live& live_;
+  const Tool* const today_;
   ToolTraits traits_;
 };
 
 // Stand-ins for today's tools, and for any other name that a model may call.
 class StandIns final : public ToolSet {
  public:
-  StandIns(Live& live, const LiveTurn& turn) : live_(live), today_(turn.agent.workspace.tools.Current()) {
+  StandIns(Live& live, const LiveTurn& turn, bool searches)
+      : live_(live), turn_(turn), today_(turn.agent.workspace.tools.Current()) {
     if (!turn.has_tools) return;
     for (const Tool* const tool : today_->tools()) {
       const ToolTraits& traits = tool->traits();
-      if (!traits.ends_planning || turn.start.is_planning) Add(traits.spec, traits.delegates);
+      if (!traits.ends_planning || turn.start.is_planning) Add(traits.spec, tool);
     }
-    for (const ToolSpec& spec : turn.start.of_servers) Add(spec, false);
-    searches_ = today_->AllowsWebSearch();
+    for (const ToolSpec& spec : turn.start.of_servers) Add(spec, nullptr);
+    searches_ = searches && today_->AllowsWebSearch();
   }
   // Not the search for deferred tools, which is no tool of the workspace and only reads their descriptions.
   Tool* Find(std::string_view name) const override {
     if (name == kSearchToolsName) return nullptr;
     const MutexLock lock(mutex_);
     auto& made = by_name_[std::string(name)];
-    if (!made) made = std::make_unique<StandIn>(live_, ToolSpec{std::string(name), {}, {}}, false);
+    if (!made) made = std::make_unique<StandIn>(live_, ToolSpec{std::string(name), {}, {}}, today_->Find(name));
     return made.get();
   }
-  Result<void> Validate(const Tool&, std::string_view) const override { return {}; }  // only the record knows
+  Result<void> Validate(const Tool& tool, std::string_view arguments) const override;
   const std::vector<Tool*>& tools() const override { return tools_; }
   const std::vector<ToolSpec>& specs() const override { return specs_; }
   bool RequiresApproval(const Tool&) const override { return false; }
   bool AllowsWebSearch() const override { return searches_; }
 
  private:
-  void Add(const ToolSpec& spec, bool delegates) {
+  void Add(const ToolSpec& spec, const Tool* today) {
     auto& made = by_name_[spec.name];
     if (made) return;
-    made = std::make_unique<StandIn>(live_, spec, delegates);
+    made = std::make_unique<StandIn>(live_, spec, today);
     tools_.push_back(made.get());
     specs_.push_back(spec);
   }
 
   Live& live_;
+  const LiveTurn& turn_;
   const std::shared_ptr<const ToolSet> today_;
   std::vector<Tool*> tools_{};
   std::vector<ToolSpec> specs_{};
@@ -120,19 +137,34 @@ class Live final : public ToolRegistry, public Unattended {
   Live(const LiveTurn& turn, const LiveOptions& options)
       : turn_(turn),
         options_(options),
-        tools_(std::make_shared<StandIns>(*this, turn)),
+        in_copy_(turn.agent, options.allow_effects, options.files_then, stop_),
+        tools_(std::make_shared<StandIns>(*this, turn, !runs_calls() || in_copy_.IsAllowed(kWebSearchName))),
+        files_(turn.files),
         shown_{.interaction = turn.like},
         taken_(turn.calls.size()) {}
 
   LiveRun Run(const std::stop_token& stop, const Executor& executor);
-  ToolOutcome Answer();
+  // Of the call that has begun.
+  ToolOutcome Answer(const std::string& tool, std::string_view arguments, const ToolContext& context);
+  bool runs_calls() const { return options_.unrecorded == Unrecorded::kRun; }
 
   // ToolRegistry
   std::shared_ptr<const ToolSet> Current() const override { return tools_; }
   // AgentObserver
   void Emit(std::uint32_t round_index, EventPayload payload) override;
+  void AddTextDelta(std::uint32_t round_index, std::string_view text) override {
+    if (options_.on_delta) options_.on_delta(LiveOptions::Delta::kText, round_index, text);
+  }
+  void AddThinkingDelta(std::uint32_t round_index, std::string_view text) override {
+    if (options_.on_delta) options_.on_delta(LiveOptions::Delta::kThinking, round_index, text);
+  }
+  // ApprovalGate
+  ApprovalMode ModeFor(const std::string&) override {
+    return runs_calls() && turn_.start.is_planning ? ApprovalMode::kPlan : ApprovalMode::kApproveAll;
+  }
 
  private:
+  AgentLimits Limits() const;
   const AnsweredCall* Take(const ToolCall& call) REQUIRES(mutex_);
   void Show(std::uint32_t round_index, EventPayload payload) REQUIRES(mutex_);
   void ShowEnd(AgentOutcome outcome) REQUIRES(mutex_);
@@ -140,14 +172,30 @@ class Live final : public ToolRegistry, public Unattended {
   const LiveTurn& turn_;
   const LiveOptions& options_;
   std::stop_source stop_;
+  CallsInCopy in_copy_;
   const std::shared_ptr<const ToolSet> tools_;
+  FilesToRead files_;
   Mutex mutex_;
   LiveRun shown_ GUARDED_BY(mutex_);
   std::vector<bool> taken_ GUARDED_BY(mutex_);
   const AnsweredCall* now_ GUARDED_BY(mutex_) = nullptr;  // answers the call under way; null: it is not on record
 };
 
-ToolOutcome StandIn::Run(std::string_view, const ToolContext&) { return live_.Answer(); }
+ToolOutcome StandIn::Run(std::string_view arguments, const ToolContext& context) {
+  return live_.Answer(traits_.spec.name, arguments, context);
+}
+
+// Only the record knows whether a call on it was valid.
+Result<void> StandIns::Validate(const Tool& tool, std::string_view arguments) const {
+  if (!live_.runs_calls()) return {};
+  const std::string& name = tool.traits().spec.name;
+  const ToolCall call{.id = {}, .name = name, .arguments = std::string(arguments)};
+  if (std::ranges::any_of(turn_.calls, [&](const AnsweredCall& each) { return IsSameCall(each.call, call); }))
+    return {};
+  const Tool* const today = today_->Find(name);
+  return today == nullptr ? Fail(ErrorCode::kInvalidArgument, "there is no tool \"" + name + "\" now")
+                          : today_->Validate(*today, arguments);
+}
 
 // The next equal call of the record, else the last one.
 const AnsweredCall* Live::Take(const ToolCall& call) {
@@ -164,8 +212,20 @@ const AnsweredCall* Live::Take(const ToolCall& call) {
 
 void Live::Show(std::uint32_t round_index, EventPayload payload) {
   auto& events = shown_.interaction.events;
-  // interaction_started is number 1.
-  events.push_back({.seq = events.size() + 2, .round_index = round_index, .at = Now(), .payload = std::move(payload)});
+  const std::uint64_t last = events.empty() ? 1 : events.back().seq;  // interaction_started is number 1
+  events.push_back({.seq = last + 1, .round_index = round_index, .at = Now(), .payload = std::move(payload)});
+  if (options_.on_event) options_.on_event(events.back());
+}
+
+// The changes of files that a call has on record.
+std::vector<WorkspaceChange> ChangesOf(const AnsweredCall* call) {
+  std::vector<WorkspaceChange> changes;
+  if (call == nullptr) return changes;
+  for (const EventPayload& each : call->shown) {
+    const auto* const changed = std::get_if<event::FilesChanged>(&each);
+    if (changed != nullptr) changes.insert(changes.end(), changed->changes.begin(), changed->changes.end());
+  }
+  return changes;
 }
 
 // A call of the record shows what it showed then: answers of people, changed files, steps of sub-agents.
@@ -175,6 +235,7 @@ void Live::Emit(std::uint32_t round_index, EventPayload payload) {
   const auto* const started = std::get_if<event::ToolCallStarted>(&payload);
   if (started == nullptr || started->tool_name == kSearchToolsName) return Show(round_index, std::move(payload));
   now_ = Take({.id = started->id, .name = started->tool_name, .arguments = started->tool_input});
+  if (runs_calls()) in_copy_.Begun(now_ == nullptr, ChangesOf(now_));
   if (now_ == nullptr) {
     shown_.unrecorded.push_back(started->tool_name + " " + started->tool_input);
     return Show(round_index, std::move(payload));
@@ -182,15 +243,30 @@ void Live::Emit(std::uint32_t round_index, EventPayload payload) {
   for (const EventPayload& each : now_->shown) Show(round_index, *Renamed(each, now_->call.id, started->id));
 }
 
-ToolOutcome Live::Answer() {
+ToolOutcome Live::Answer(const std::string& tool, std::string_view arguments, const ToolContext& context) {
   if (const MutexLock lock(mutex_); now_ != nullptr) return *now_->outcome;
-  if (options_.stops_at_unrecorded) stop_.request_stop();
+  switch (options_.unrecorded) {
+    case Unrecorded::kRun:
+      return in_copy_.Run(tool, arguments, context);
+    case Unrecorded::kStop:
+      stop_.request_stop();
+      break;
+    case Unrecorded::kRefuse:
+      break;
+  }
   return {.output = std::string(kNotAvailable), .is_error = true};
 }
 
 void Live::ShowEnd(AgentOutcome outcome) {
   Interaction& interaction = shown_.interaction;
   const std::uint32_t round = interaction.events.empty() ? 0 : interaction.events.back().round_index;
+  if (runs_calls()) {
+    for (auto& changed : InEvents(std::nullopt, in_copy_.End())) Show(round, std::move(changed));
+  }
+  if (in_copy_.failure()) {
+    outcome.status = InteractionStatus::kFailed;
+    outcome.error = in_copy_.failure();
+  }
   interaction.status = outcome.status;
   if (outcome.status == InteractionStatus::kCancelled) Show(round, event::Cancelled{"requested"});
   if (const auto& error = outcome.error) {
@@ -200,10 +276,27 @@ void Live::ShowEnd(AgentOutcome outcome) {
   interaction.usage = outcome.usage;
   interaction.completed_at = Now();
   const Messages& messages = outcome.state.messages;
-  for (std::size_t i = turn_.start.state.messages.size(); i < messages.size(); ++i) {
+  for (std::size_t i = turn_.start.first_message; i < messages.size(); ++i) {
     for (const ToolCall& call : messages[i].tool_calls) shown_.calls.push_back(call);
   }
   interaction.final_agent_state = std::move(outcome.state);
+  shown_.copy = in_copy_.TakeCopy();
+}
+
+// Only what confines a call lets it run, but rules that deny it hold. Nobody can be asked about one that a rule may
+// deny.
+AgentLimits Live::Limits() const {
+  AgentLimits limits = LimitsOf(turn_.agent.options, turn_.model);
+  limits.check_confirmations = false;
+  limits.kept_bytes = 0;
+  limits.nobody_to_ask = runs_calls();
+  const auto all = std::exchange(limits.rules, nullptr);
+  if (!runs_calls() || all == nullptr) return limits;
+  std::vector<ToolRule> denying;
+  std::ranges::copy_if(*all, std::back_inserter(denying),
+                       [](const ToolRule& rule) { return rule.action == RuleAction::kDeny; });
+  limits.rules = std::make_shared<const std::vector<ToolRule>>(std::move(denying));
+  return limits;
 }
 
 LiveRun Live::Run(const std::stop_token& stop, const Executor& executor) {
@@ -211,11 +304,19 @@ LiveRun Live::Run(const std::stop_token& stop, const Executor& executor) {
   {
     const MutexLock lock(mutex_);
     shown_.interaction.created_at = Now();
+    shown_.interaction.events = turn_.before;
+    for (const AgentEvent& each : turn_.before) {
+      if (options_.on_event) options_.on_event(each);
+    }
   }
-  AgentLimits limits = LimitsOf(turn_.agent.options, turn_.model);
-  limits.rules = nullptr;  // nothing runs that they could refuse
-  limits.check_confirmations = false;
-  limits.kept_bytes = 0;
+  const PresentAgent& today = turn_.agent;
+  std::optional<RunGuard> guard;
+  if (runs_calls() && today.redactor != nullptr) {
+    guard.emplace(RunGuard::Parts{.audit = options_.allow_effects.empty() ? nullptr : today.audit,
+                                  .redactor = *today.redactor,
+                                  .guardrails = *today.guards},
+                  turn_.like.chat_id.str(), turn_.like.id.str(), turn_.like.user_message, /*begun=*/true);
+  }
   const DeferredTools tools(*this, turn_.model.context_window);
   AgentLoop agent({.model = *turn_.model.client,
                    .tools = tools,
@@ -225,12 +326,14 @@ LiveRun Live::Run(const std::stop_token& stop, const Executor& executor) {
                    .delay = options_.delay,
                    .prompt = turn_.prompt,
                    .guards = {.over_budget = options_.over_budget},
-                   .files = turn_.files,
-                   .documents = turn_.agent.documents,
-                   .instructions = turn_.has_tools ? turn_.agent.workspace.instructions : nullptr},
-                  limits, turn_.model.model, turn_.start.state, stop_.get_token());
+                   .files = turn_.files ? &files_ : nullptr,
+                   .documents = today.documents,
+                   .recorder = runs_calls() ? &in_copy_ : nullptr,
+                   .guard = guard ? &*guard : nullptr,
+                   .instructions = turn_.has_tools ? today.workspace.instructions : nullptr},
+                  Limits(), turn_.model.model, turn_.start.state, stop_.get_token());
   const auto ended = std::make_shared<std::promise<AgentOutcome>>();
-  agent.Start([ended](AgentOutcome outcome) { ended->set_value(std::move(outcome)); });
+  agent.Start([ended](AgentOutcome outcome) { ended->set_value(std::move(outcome)); }, turn_.where);
   AgentOutcome outcome = ended->get_future().get();
   const MutexLock lock(mutex_);
   ShowEnd(std::move(outcome));

@@ -1,19 +1,25 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "agent/agent.h"
 #include "base/async.h"
+#include "engine/calls_in_copy.h"
 #include "engine/drift.h"
+#include "reprise/event.h"
 #include "reprise/interaction.h"
 #include "reprise/message.h"
 #include "reprise/result.h"
 
-// A recorded turn, taken once more by the agent of today with its model. Only the model is asked: the record answers
-// the calls, and no tool, hook or command runs.
+// A recorded turn, taken once more by the agent of today with its model. The record answers the calls. A call that it
+// does not answer is refused, or runs in a copy of the workspace; no hook runs.
 //
 //   const LiveTurn turn = TRY(PrepareLive(interaction, bodies, agent, ""));
 //   const LiveRun run = RunLive(turn, {.delay = delay}, stop, executor);
@@ -37,19 +43,36 @@ struct LiveTurn {
   SystemPrompt prompt{};
   FilesOfChat* files = nullptr;
   bool has_tools = true;
+  std::vector<AgentEvent> before{};  // that the run has already shown; it goes on after them
+  Interrupted where{};               // where it goes on
+};
+
+// What happens to a call that the record does not answer.
+enum class Unrecorded {
+  kRefuse,  // the model is told that the call is not available, and the run goes on
+  kStop,    // the run ends there
+  kRun,     // it runs in a copy of the workspace, as far as that confines it; rules that deny hold
 };
 
 struct LiveOptions {
-  bool stops_at_unrecorded = false;  // else the model is told that the call is not available, and the run goes on
-  Delay delay{};                     // null: failed requests are not retried
+  Unrecorded unrecorded = Unrecorded::kRefuse;
+  FilesThen files_then{};                    // for kRun; null: those of now
+  std::vector<std::string> allow_effects{};  // for kRun: tools that may act outside the copy
+  Delay delay{};                             // null: failed requests are not retried
   // Called before each request with the run's usage so far. Why no further request may be sent; nullopt: it may.
   std::function<std::optional<std::string>(const TokenUsage& used)> over_budget{};
+  // Gets the events as they are shown, those before the run first. One at a time, on any thread. May be null.
+  std::function<void(const AgentEvent& event)> on_event{};
+  // Likewise text of the model as it comes, which a later event repeats.
+  enum class Delta { kText, kThinking };
+  std::function<void(Delta kind, std::uint32_t round_index, std::string_view text)> on_delta{};
 };
 
 struct LiveRun {
   Interaction interaction;                // finished
-  std::vector<ToolCall> calls{};          // in the model's order
+  std::vector<ToolCall> calls{};          // of the whole turn, in the model's order
   std::vector<std::string> unrecorded{};  // "read_file {...}"
+  std::unique_ptr<WorkspaceCopy> copy{};  // in which calls ran; null: none was needed
 };
 
 // `model`: a full name; empty: the one that the turn would have today. What `agent` and `bodies` refer to must outlive

@@ -123,6 +123,30 @@ Result<UsageLimits::Check> UsageLimits::ForRun(const ChatId& chat, const std::st
       });
 }
 
+Result<UsageLimits::Check> UsageLimits::ForTrial(const ChatId& chat, const std::string& model) {
+  const bool for_chat = budget_.max_tokens_per_chat > 0 || budget_.max_cost_per_chat > 0;
+  const Spent spent = for_chat ? TRY(Read(chat)) : Spent();
+  const auto counted = std::make_shared<std::int64_t>(0);
+  return Check([this, model, spent, counted](const TokenUsage& used) -> std::optional<std::string> {
+    TokenUsage more;
+    more.output_tokens = TokensOf(used) - std::exchange(*counted, TokensOf(used));
+    CountForDay(more);
+    Spent with_run = spent;
+    Count(with_run, model, used);
+    if (budget_.max_tokens_per_interaction > 0 && TokensOf(used) >= budget_.max_tokens_per_interaction) {
+      return Exceeded("interaction", TokensOf(used), budget_.max_tokens_per_interaction);
+    }
+    if (budget_.max_tokens_per_chat > 0 && with_run.tokens >= budget_.max_tokens_per_chat) {
+      return Exceeded("chat", with_run.tokens, budget_.max_tokens_per_chat);
+    }
+    if (budget_.max_cost_per_chat > 0 && with_run.cost >= budget_.max_cost_per_chat) {
+      return "this chat has cost " + Amount(with_run.cost) + ", and may cost " + Amount(budget_.max_cost_per_chat);
+    }
+    const auto for_day = ForRequest();
+    return for_day ? std::nullopt : std::optional(for_day.error().message);
+  });
+}
+
 void UsageLimits::CountForDay(const TokenUsage& used) {
   const std::int64_t tokens = TokensOf(used);
   if (daily_ == nullptr || tokens <= 0) return;

@@ -58,6 +58,9 @@ class UsageLimits {
   // in an earlier process. `own` replaces the budget except for the day. Fails as InteractionStore::LoadChat does.
   Result<Check> ForRun(const ChatId& chat, const std::string& model, const TokenUsage& before,
                        const std::optional<UsageBudget>& own = {});
+  // For a run that is none of the chat: each call of the check counts what is new of its usage for the day. Call it
+  // once more when the run has ended.
+  Result<Check> ForTrial(const ChatId& chat, const std::string& model);
   // Counts an interaction that has ended, while its chat cannot start another.
   void Add(const Interaction& finished);
   void Forget(const ChatId& chat);

@@ -15,6 +15,7 @@ namespace reprise {
 enum class SandboxUse {
   kWhenAvailable,  // and say so in the result if it is not
   kNever,
+  kAlways,  // a command does not run without it
 };
 
 // The hosts that commands in the sandbox may reach, as HostRules reads them (tools/network/host_rules.h).

@@ -272,7 +272,7 @@ TEST_CASE("openapi.json: its components are the schema files (else run scripts/o
       const std::set<std::string> on_disk = {
           "api_tokens",     "blame",      "blob",        "checks",  "chat",          "config",
           "file_record",    "hook_input", "hook_output", "jwe",     "jwe_protected", "keys",
-          "protected_keys", "queue_file", "test_report", "trusted", "verify_report"};
+          "protected_keys", "queue_file", "test_report", "trusted", "verify_report", "what_if_report"};
       CHECK(on_disk.contains(name));
       continue;
     }

@@ -8,7 +8,7 @@ from support import schemas
 from support.mcp import server_of
 from support.provider import Gate, call, failure, text, tools
 from support.recorded import Recorded, answers
-from support.server import BINARY, reprise
+from support.server import BINARY, reprise, sandbox_works
 from support.timing import SOON, eventually
 
 OTTER = {"path": "otter.txt", "content": "An otter.\n"}
@@ -133,6 +133,23 @@ def live_in(server, *arguments):
     status, output, messages = reprise(server.home, "test", "--json", "--live", 1, "c", *arguments, "--data-dir", server.home.data, "--config", "server.json", "--workspace", server.home.workspace)
     assert status in (0, 1) and messages == "", (status, output, messages)
     return json.loads(output)["turns"]
+
+
+@pytest.mark.parametrize("has_sandbox", [True, False])
+def test_an_unrecorded_call_runs_in_a_copy(chat, suite, has_sandbox):
+    """It finds what the calls on record did, and the workspace stays as it is (see suite)."""
+    (suite / "trip.json").unlink()
+    assert reprise(chat.home, "export", "c", "-o", suite, "--data-dir", chat.home.data)[0] == 0
+    check(suite, files={"otter.txt": {"contains": "otter"}, "more.txt": {"contains": "eggs"}}, answer={"contains": "An otter."})
+    calls = [("write_file", OTTER), ("write_file", {"path": "more.txt", "content": "eggs"}), ("http_get", {"url": "http://127.0.0.1:1"}), ("read_file", {"path": "otter.txt"})]
+    if has_sandbox and sandbox_works():
+        calls[1] = ("run_shell", {"command": "printf eggs > more.txt"})
+    chat.provider.answer_with(script(*calls))
+    turn = live(chat, suite, "--unrecorded", "run")
+    assert turn["problems"] == [], turn["problems"]
+    assert [note.split(": ")[2].split()[0] for note in turn["notes"][1:]] == sorted(name for name, _ in calls[1:])
+    told = results(chat.provider.requests[-1])
+    assert "Not run" in told[2] and "An otter." in told[3]
 
 
 def test_equal_calls_get_the_results_of_the_record_in_their_order(server, provider):
@@ -309,7 +326,7 @@ def test_an_interruption_ends_it_at_once(chat, suite):
 
 @pytest.mark.parametrize(("arguments", "said"), [(["--live", "0"], "--live"), (["--live", "-1"], "--live"), (["--live", "x"], "--live"), (["--jobs", "2"], "--live"),
                                                  (["--live", "1", "--jobs", "0"], "--jobs"), (["--live", "1", "--max-cost", "0"], "--max-cost"),
-                                                 (["--live", "1", "--unrecorded", "run"], "runs no tools"), (["--live", "1", "--unrecorded", "x"], "neither"),
+                                                 (["--unrecorded", "run"], "--live"), (["--live", "1", "--unrecorded", "x"], "--unrecorded"),
                                                  (["--live", "1", "--model", "nobody/nothing"], "nobody"), (["--live", "1", "--record", "c"], "--record")])
 def test_wrong_use(chat, suite, arguments, said):
     status, output, messages = chat.run("test", *arguments, suite)

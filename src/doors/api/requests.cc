@@ -332,6 +332,39 @@ Result<ReplayBody> ParseReplayBody(std::string_view text) {
   return FinishReading(reader, std::move(body));
 }
 
+Result<WhatIfChanges> ParseWhatIfBody(std::string_view text) {
+  constexpr double kMostEvents = 1e15;
+  constexpr std::size_t kMostTools = 100;
+  BodyReader reader(text);
+  WhatIfChanges changes{.model = reader.OptionalString("model").value_or(""),
+                        .say = reader.OptionalString("say"),
+                        .result = reader.OptionalString("result")};
+  if (const auto at = reader.OptionalNumber("at", 1, kMostEvents)) {
+    if (std::floor(*at) != *at) reader.Reject(Reason::kInvalidMember, "\"at\" must be the number of an event");
+    changes.at = static_cast<std::uint64_t>(*at);
+  }
+  if (changes.say && IsBlank(*changes.say)) {
+    reader.Reject(Reason::kInvalidMember, "\"say\" must be a text that is not empty");
+  }
+  if (const auto answer = reader.OptionalString("answer")) {
+    if (*answer != "yes" && *answer != "no") reader.Reject(Reason::kInvalidMember, "\"answer\" must be yes or no");
+    changes.answer = *answer == "yes";
+  }
+  if (const auto fail = reader.OptionalString("fail")) {
+    if (*fail != "timeout" && *fail != "error") {
+      reader.Reject(Reason::kInvalidMember, "\"fail\" must be timeout or error");
+    }
+    changes.fail = *fail == "timeout" ? WhatIfChanges::Failure::kTimeout : WhatIfChanges::Failure::kError;
+  }
+  const auto read_name = +[](BodyReader& of, const Json& each) -> std::string {
+    if (!each.is_string()) of.Reject(Reason::kInvalidMember, "\"allow_effects\" must be names of tools");
+    return each.is_string() ? each.get<std::string>() : std::string();
+  };
+  changes.allow_effects =
+      reader.OptionalArray<std::string>("allow_effects", kMostTools, read_name).value_or(std::vector<std::string>());
+  return FinishReading(reader, std::move(changes));
+}
+
 Result<ApprovalBody> ParseApprovalBody(std::string_view text, std::optional<std::string> approval_id_in_path) {
   BodyReader reader(text);
   ApprovalBody body;

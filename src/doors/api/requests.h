@@ -11,6 +11,7 @@
 #include "reprise/engine.h"
 #include "reprise/ids.h"
 #include "reprise/result.h"
+#include "reprise/what_if.h"
 
 // The bodies of requests as types. Every function fails with kInvalidArgument if the text is not JSON, or if a member
 // is unknown, missing, of the wrong type or out of range; the message names the member. An empty body counts as {}; an
@@ -35,6 +36,8 @@ struct ReplayBody {
   ReplayInput input = ReplayInput::kRecorded;  // for kRecorded
 };
 Result<ReplayBody> ParseReplayBody(std::string_view body);
+
+Result<WhatIfChanges> ParseWhatIfBody(std::string_view body);
 
 struct ApprovalBody {
   std::string approval_id;

@@ -246,6 +246,17 @@ Result<Outcome> Replay(Engine& engine, const Request& request) {
   return Fail(ErrorCode::kInternal, "no such mode");
 }
 
+Result<Outcome> WhatIf(Engine& engine, const Request& request) {
+  const auto target = TRY(RunInPath(request));
+  auto started = engine.WhatIf(target.chat_id, target.interaction_id, TRY(ParseWhatIfBody(request.body)));
+  if (!started && started.error().Is(Reason::kQueueFull)) {
+    return ProtocolErrorReply(429, started.error().reason, started.error().message);
+  }
+  StreamReply reply = StreamOf(TRY(std::move(started)));
+  reply.headers.clear();  // its events are nowhere else
+  return reply;
+}
+
 std::string OpenFrame(const AttachedEvents& attached) {
   Json pending = Json::array();
   for (const PendingApproval& approval : attached.pending_approvals) pending.push_back(ToJson(approval));
@@ -316,6 +327,7 @@ void AddRunRoutes(Router& router, const HandlerContext& context) {
   router.Add("POST", "/chats/*/compact", with(Compact));
   router.Add("POST", "/chats/*/interactions/*/resume", with(Resume));
   router.Add("POST", "/chats/*/interactions/*/replay", with(Replay), Lane::kLong);
+  router.Add("POST", "/chats/*/interactions/*/what_if", with(WhatIf), Lane::kLong);
   router.Add("POST", "/chats/*/interactions/*/cancel", with(Cancel), Lane::kControl);
   router.Add("GET", "/chats/*/interactions/*", with(GetInteraction));
   router.Add("GET", "/chats/*/interactions/*/events", with(Events));

@@ -343,6 +343,10 @@ Result<CommandRunner::Prepared> CommandRunner::Prepare(const Job& job, bool outs
   constexpr std::uint64_t kMegabyte = 1024 * 1024;
   const Sandbox::State sandbox = sandbox_.state();
   const bool sandboxed = sandbox.available && !outside;
+  if (!sandboxed && options_.sandbox == SandboxUse::kAlways) {
+    return Fail(ErrorCode::kUnavailable, "not run: this command may run in a sandbox only, and there is none here" +
+                                             (sandbox.missing.empty() ? "" : " (" + sandbox.missing + ")"));
+  }
   Prepared prepared{.command = {.argv = job.argv,
                                 .environment = environment_,
                                 .directory = workspace_.directory(),

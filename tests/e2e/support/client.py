@@ -10,7 +10,7 @@ from .timing import SOON
 
 # SSE names whose data carry the event's type in capitals; a few differ.
 TERMINAL = "interaction_complete"
-UNNUMBERED = ("queued", "stream_open", "stream_live")
+UNNUMBERED = ("queued", "stream_open", "stream_live", "what_if")
 
 
 class Response:

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/options.h"
+#include "base/mutex.h"
+#include "base/system.h"
+#include "cli/suite_checks.h"
+#include "client/archive/chat_names.h"
+#include "client/archive/chat_reader.h"
+#include "engine/past_files.h"
+#include "engine/request_body.h"
+#include "reprise/ids.h"
+#include "reprise/interaction.h"
+#include "reprise/result.h"
+#include "reprise/workspace_copies.h"
+
+namespace reprise {
+
+inline constexpr std::string_view kChecksEnding = ".checks.json", kAcceptedEnding = ".accepted.json",
+                                  kSuiteFile = "suite.json";
+
+// A recorded chat, stored or exported. What it refers to lives as long as the call that gives it.
+struct RecordedChat {
+  std::string name;
+  std::string path{};  // of an exported chat; empty: a stored one
+  std::string file{};  // the same without ".json"
+  ChatId chat;
+  RequestBodies* bodies;
+  std::vector<InteractionId> turns{};   // on the branch, the first one first
+  std::optional<InteractionId> only{};  // the one that was named; nullopt: all
+  std::string chosen_model{};
+  ContentOf content_of{};
+  std::vector<DamagedInteraction> damaged{};
+  // What its workspace held at an event of a turn; 0: when the turn began. From any thread.
+  std::function<Result<PastFiles>(const Interaction& turn, std::uint64_t seq)> files_at{};
+};
+
+// Who takes recorded chats one after the other.
+class RecordedChatTaker {
+ public:
+  virtual ~RecordedChatTaker() = default;
+  virtual Result<void> Take(const RecordedChat& chat) = 0;
+  // An exported chat that cannot be read.
+  virtual void TakeBroken(const std::string& name, const std::string& file, const Error& why) = 0;
+};
+
+// Reads the chats that people name. Keeps what it has learned of workspaces.
+//
+//   RecordedChats chats(line.flags, environment);
+//   for (const std::string& what : line.arguments) {
+//     if (!TRY(chats.Take(what, taker))) return Misused("there is no file, folder or chat " + VisibleLine(what));
+//   }
+class RecordedChats {
+ public:
+  // Both must outlive it.
+  RecordedChats(const Flags& flags, const Environment& environment) : flags_(flags), environment_(environment) {}
+
+  // Gives the chats that an argument names: a folder of exported chats, one of them, CHAT or CHAT/INTERACTION. False:
+  // it names neither. The failures of FindStored, kNotFound if there is no such record, and those of `taker`.
+  Result<bool> Take(const std::string& what, RecordedChatTaker& taker);
+
+ private:
+  Result<void> TakeExported(const std::string& path, RecordedChatTaker& taker);
+  Result<void> TakeStored(ChatReader& reader, const RecordReference& what, RecordedChatTaker& taker);
+  Result<PastFiles> FilesAt(ChatReader& reader, const Interaction& turn, std::uint64_t seq);
+
+  const Flags& flags_;
+  const Environment& environment_;
+  Mutex mutex_;
+  std::map<std::string, RecordedChanges> changes_ GUARDED_BY(mutex_);  // by workspace
+};
+
+// A small JSON file of the suite; nullopt if there is none.
+Result<std::optional<std::string>> ReadSmall(const std::string& path);
+
+// The checks beside an exported chat, those for all chats of its folder first; none of a stored one. `faulty` names the
+// file of a failure.
+Result<std::vector<SuiteChecks>> ChecksBeside(const RecordedChat& chat, std::string& faulty);
+
+}  // namespace reprise

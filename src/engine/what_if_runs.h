@@ -1,0 +1,49 @@
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <set>
+
+#include "base/mutex.h"
+#include "engine/elastic_pool.h"
+#include "reprise/engine.h"
+#include "reprise/ids.h"
+#include "reprise/result.h"
+#include "reprise/what_if.h"
+#include "reprise/workspace_copies.h"
+
+namespace reprise {
+
+struct EngineServices;
+struct LiveRun;
+class Interactions;
+
+// Runs of Engine::WhatIf, which are no runs of a chat: nothing of them is stored. Thread-safe.
+class WhatIfRuns {
+ public:
+  WhatIfRuns(EngineServices& services, Interactions& interactions) : services_(services), interactions_(interactions) {}
+
+  // As Engine::WhatIf.
+  Result<EventSubscription> Start(const ChatId& chat, InteractionId interaction, const WhatIfChanges& changes);
+  // Ends all runs and refuses new ones. Returns when they have ended.
+  void Stop();
+
+ private:
+  struct UnderWay;
+  Result<std::shared_ptr<UnderWay>> Prepare(const ChatId& chat, InteractionId interaction,
+                                            const WhatIfChanges& changes);
+  Result<void> Enter(const std::shared_ptr<UnderWay>& run);
+  void Make(UnderWay& run);
+  void ShowEnd(UnderWay& run, const LiveRun& made) const;
+  Result<PastFiles> FilesThen(const UnderWay& run) const;
+
+  EngineServices& services_;
+  Interactions& interactions_;
+  Mutex mutex_;
+  std::condition_variable_any ended_;
+  std::set<std::shared_ptr<UnderWay>> under_way_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  ElasticPool threads_;  // last: its jobs use the others. Each waits for jobs of the engine's pool.
+};
+
+}  // namespace reprise
