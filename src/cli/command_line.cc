@@ -261,6 +261,8 @@ class Grammar {
     AddReading(*blame);
     blame->get_option("--json")->excludes(notes)->excludes(format);
 
+    AddRules();
+
     for (const auto& [name, help] : {std::pair("encrypt", "Seal plain chats, or one plain file"),
                                      std::pair("decrypt", "Write plain copies of sealed chats, or of one file")}) {
       CLI::App* command = Add(name, help);
@@ -272,6 +274,23 @@ class Grammar {
       AddSettings(*command, {"data-dir", "key-file", "passphrase-file"});
       AddConfig(*command);
       AddJson(*command);
+    }
+  }
+  void AddRules() {
+    CLI::App* rules = Add("rules", "What rules for tool calls would have done in recorded chats");
+    rules->require_subcommand(1);
+    CLI::App* trial = rules->add_subcommand("try", "Try new rules on the calls on record");
+    trial->add_option("FILE", out_.argument, "an array of rules, or a configuration")->required();
+    trial->add_flag("--allow", out_.rules.allow, "exit status 0 even if calls would run that were held back");
+    CLI::App* suggest = rules->add_subcommand("suggest", "Print rules for what people have always approved");
+    for (CLI::App* command : {trial, suggest}) {
+      command->add_option("CHAT", out_.arguments, "chats' ids or titles, or their beginnings (default: all chats)");
+      command->add_option("--days", out_.rules.days, "turns of the last N days")
+          ->type_name("N")
+          ->default_str("90")
+          ->check(CLI::Range(1, 36'500));
+      AddSettings(*command, {"workspace"});
+      AddReading(*command);
     }
   }
   // Options of commands that talk with the agent of the data folder's server, and start one if none runs.

@@ -44,6 +44,12 @@ struct LiveRequest {
   double max_cost = 0;                // in the currency of the configured prices; 0: no limit
 };
 
+// Arguments of `rules try` and `rules suggest`.
+struct RulesRequest {
+  int days = 90;       // how far back turns count
+  bool allow = false;  // of `try`: refusals that would have passed are no failure
+};
+
 // A parsed command line.
 struct CommandLine {
   std::string command;  // "serve", "ls", "keys init", ...
@@ -56,6 +62,7 @@ struct CommandLine {
   KeysRequest keys;
   TokenRequest token;
   McpRequest mcp;
+  RulesRequest rules;
   bool yes = false;  // of `users org delete`
 
   // For commands that export, import, check or convert chats.

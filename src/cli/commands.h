@@ -77,6 +77,9 @@ CommandFunction RunSearch;
 // Prints who wrote each line of a file, from what chats have recorded. kExitFailure if a chat was unreadable, or if no
 // chat worked in a folder of the file.
 CommandFunction RunBlame;
+// Tries new rules on the calls on record, or prints rules that people's answers speak for. kExitFailure if a chat was
+// unreadable, or if calls would run that were held back.
+CommandFunction RunRulesTry, RunRulesSuggest;
 // Moves chats to the trash. kExitFailure if one of them was not moved.
 CommandFunction RunRm;
 // Lists the trash, or restores one chat under its name.

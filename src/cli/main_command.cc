@@ -30,6 +30,8 @@ constexpr std::pair<std::string_view, CommandFunction*> kCommands[] = {
     {"import", RunImport},
     {"search", RunSearch},
     {"blame", RunBlame},
+    {"rules try", RunRulesTry},
+    {"rules suggest", RunRulesSuggest},
     {"rm", RunRm},
     {"restore", RunRestore},
     {"mv", RunMv},
