@@ -16,12 +16,16 @@ struct PresentFolders::Opened {
   EngineOptions options;
 };
 
-PresentFolders::PresentFolders(const Options& options) : options_(options), documents_(MakeDocumentReader(options)) {}
+PresentFolders::PresentFolders(const Options& options, Transport* transport)
+    : options_(options),
+      own_transport_(transport == nullptr ? std::make_unique<CurlTransport>() : nullptr),
+      transport_(transport == nullptr ? *own_transport_ : *transport),
+      documents_(MakeDocumentReader(options)) {}
 
 PresentFolders::~PresentFolders() = default;
 
-Result<std::unique_ptr<PresentFolders>> PresentFolders::Open(const Options& options) {
-  std::unique_ptr<PresentFolders> folders(new PresentFolders(options));
+Result<std::unique_ptr<PresentFolders>> PresentFolders::Open(const Options& options, Transport* transport) {
+  std::unique_ptr<PresentFolders> folders(new PresentFolders(options, transport));
   folders->models_ = TRY(MakeModelDirectory(folders->transport_, folders->options_));
   return folders;
 }

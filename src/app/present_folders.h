@@ -11,6 +11,7 @@
 #include "net/curl_transport.h"
 #include "reprise/options.h"
 #include "reprise/result.h"
+#include "reprise/transport.h"
 
 namespace reprise {
 
@@ -20,8 +21,9 @@ class SandboxedReader;
 // MCP server and runs no tool. Not thread-safe.
 class PresentFolders {
  public:
-  // kInvalidArgument as MakeModels.
-  static Result<std::unique_ptr<PresentFolders>> Open(const Options& options);
+  // kInvalidArgument as MakeModels. `transport` sends the models' requests and must outlive the object; null: one of
+  // its own.
+  static Result<std::unique_ptr<PresentFolders>> Open(const Options& options, Transport* transport = nullptr);
   ~PresentFolders();
 
   // The agent in the folder with this path; empty: in the options' own. Its parts live as long as this object.
@@ -30,12 +32,13 @@ class PresentFolders {
 
  private:
   struct Opened;
-  explicit PresentFolders(const Options& options);
+  PresentFolders(const Options& options, Transport* transport);
   PresentAgent AgentIn(const Opened& opened) const;
 
   const Options options_;
   PosixFileSystem disk_;
-  CurlTransport transport_;
+  const std::unique_ptr<CurlTransport> own_transport_;  // null: another is used
+  Transport& transport_;
   const std::vector<std::shared_ptr<Tool>> no_tools_{};
   std::unique_ptr<ModelDirectory> models_;
   std::unique_ptr<SandboxedReader> documents_;

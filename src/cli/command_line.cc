@@ -171,6 +171,7 @@ class Grammar {
     AddReading(*replay);
 
     AddTest();
+    AddBisect();
   }
   void AddTest() {
     CLI::App* test = Add("test", "Test the agent of today with recorded chats, without a model or with one");
@@ -189,15 +190,8 @@ class Grammar {
           return what == "run" ? std::string("a test runs no tools, so a call can only be refused, or stop the run")
                                : what + " is neither refuse nor stop";
         });
-    test->add_option("--max-cost", out_.live.max_cost, "send no further request when the usage has cost that much")
-        ->type_name("AMOUNT")
-        ->needs(live)
-        ->check(CLI::Range(1e-9, 1e9));
-    test->add_option("--jobs", out_.live.jobs, "runs at the same time")
-        ->type_name("N")
-        ->default_str("4")
-        ->needs(live)
-        ->check(CLI::Range(1, 64));
+    AddLimits(*test);
+    for (const char* name : {"--max-cost", "--jobs"}) test->get_option(name)->needs(live);
     test->add_flag("--update", out_.update, "accept what has changed in requests: write it beside the chats");
     test->add_option("--record", out_.record, "write this stored chat into the folder WHAT, without secrets")
         ->type_name("CHAT")
@@ -211,6 +205,25 @@ class Grammar {
     AddColour(*test);
     AddSettings(*test, {"model", "prompt-dir", "workspace"});
     AddReading(*test);
+  }
+  void AddBisect() {
+    CLI::App* bisect = Add("bisect", "Find which difference between a turn's recorded input and today's matters");
+    bisect->add_option("WHAT", out_.argument, "CHAT/INTERACTION")->required();
+    bisect->add_option("--check", out_.check, "a file of checks, or a pattern for the answer (default: the same calls)")
+        ->type_name("CHECK");
+    AddLimits(*bisect);
+    AddSettings(*bisect, {"model", "prompt-dir", "workspace"});
+    AddReading(*bisect);
+  }
+  // Options of commands that ask a model many times.
+  void AddLimits(CLI::App& command) {
+    command.add_option("--max-cost", out_.live.max_cost, "send no further request when the usage has cost that much")
+        ->type_name("AMOUNT")
+        ->check(CLI::Range(1e-9, 1e9));
+    command.add_option("--jobs", out_.live.jobs, "runs at the same time")
+        ->type_name("N")
+        ->default_str("4")
+        ->check(CLI::Range(1, 64));
   }
   // Commands that check, export, import and convert data folders.
   void AddFolderCommands() {

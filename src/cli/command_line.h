@@ -75,7 +75,8 @@ struct CommandLine {
   bool current = false;                        // of `replay`: also compares with the requests of today
   bool update = false;                         // of `test`: accepts what has changed
   ReportFiles reports;                         // of `test`
-  LiveRequest live;                            // of `test`
+  LiveRequest live;                            // of `test` and `bisect`
+  std::string check;                           // of `bisect`: a file of checks, or a pattern for answers
   std::string record;                          // of `test`: the chat to write into the suite
   std::string chat;                            // of `search`: only this chat
   std::string as;                              // of `import` and `fork`: the chat's new name

@@ -61,6 +61,9 @@ CommandFunction RunReplay;
 // Tests the agent of today with recorded chats: the replay on their record, what has changed in their requests, and
 // their checks. kExitFailure if a turn fails.
 CommandFunction RunTest;
+// Runs a recorded turn with mixes of its recorded input and today's, and names the difference that changes the outcome.
+// kExitFailure if there is none, or it cannot be found.
+CommandFunction RunBisect;
 // Names every damaged file and its fault. kExitFailure if there is any.
 CommandFunction RunVerify;
 // Prints the data folder's audit log, even while a server runs.

@@ -35,6 +35,8 @@ constexpr CommandExample kExamples[] = {
     {"test", "reprise test suite --junit report.xml", "the same, for a CI server"},
     {"test", "reprise test --record notes suite", "take a chat into the suite, without secrets"},
     {"test", "reprise test --live 5 --max-cost 2 suite", "does the model do it again, in five runs of each turn?"},
+    {"bisect", "reprise bisect notes/int_002", "which change of the prompt or the tools makes other calls of it?"},
+    {"bisect", "reprise bisect notes/int_002 --check '(?i)otter' --max-cost 2", "the answer must match, at a price"},
     {"verify", "reprise verify", "check every file of every chat"},
     {"verify", "reprise verify notes --json", "one chat, for a program"},
     {"audit", "reprise audit --json", "the log of all tool calls, for a program"},

@@ -80,7 +80,8 @@ std::string PassedText(std::size_t passed, std::size_t runs) {
 // One run. It passed if it was made and has no problems.
 struct LiveRuns::Outcome {
   bool was_made = false;
-  std::string problem{};  // all of them
+  std::optional<std::string> error{};  // of the model, or why there is no run
+  std::string problem{};               // all of them
   std::vector<std::string> notes{};
   double ms = 0;
   void Add(const std::string& text) {
@@ -111,22 +112,43 @@ void LiveRuns::Test(std::span<const LiveTest> tests, std::span<const SuiteChecks
   for (const LiveTest& test : tests) {
     judging.push_back({checks, content_of, LiveChecksOf(checks, test.turn.like.id, test.number)});
   }
-  std::vector<std::vector<Outcome>> outcomes(tests.size(), std::vector<Outcome>(runs));
   progress_.Begin({.doing = "asking", .things = "runs", .total = tests.size() * runs});
+  const std::vector<Outcome> outcomes = RunAll(tests, judging, runs);
+  for (std::size_t i = 0; i < tests.size(); ++i) {
+    Report(tests[i], judging[i], std::span(outcomes).subspan(i * runs, runs));
+  }
+}
+
+// The runs of the first test, then those of the next.
+std::vector<LiveRuns::Outcome> LiveRuns::RunAll(std::span<const LiveTest> tests, std::span<const Judging> judging,
+                                                std::size_t runs) {
+  std::vector<Outcome> outcomes(tests.size() * runs);
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    for (std::size_t i = next++; i < tests.size() * runs && !counter_.stop_requested(); i = next++) {
-      outcomes[i / runs][i % runs] = Run(tests[i / runs], judging[i / runs]);
+    for (std::size_t i = next++; i < outcomes.size() && !counter_.stop_requested(); i = next++) {
+      outcomes[i] = Run(tests[i / runs], judging[i / runs]);
       counter_.Add(1);
     }
   };
-  {
-    std::vector<std::jthread> others;
-    const std::size_t most = std::min(static_cast<std::size_t>(wanted_.jobs), tests.size() * runs);
-    while (others.size() + 1 < most) others.emplace_back(work);
-    work();
+  std::vector<std::jthread> others;
+  const std::size_t most = std::min(static_cast<std::size_t>(wanted_.jobs), outcomes.size());
+  while (others.size() + 1 < most) others.emplace_back(work);
+  work();
+  others.clear();
+  return outcomes;
+}
+
+Result<std::size_t> LiveRuns::CountPassed(const LiveTest& test, std::span<const SuiteChecks> checks,
+                                          const ContentOf& content_of, std::size_t runs) {
+  const Judging judging{checks, content_of, LiveChecksOf(checks, test.turn.like.id, test.number)};
+  std::size_t passed = 0;
+  for (const Outcome& each : RunAll(std::span(&test, 1), std::span(&judging, 1), runs)) {
+    if (counter_.stop_requested()) return Fail(ErrorCode::kCancelled, "interrupted");
+    if (!each.was_made) return Fail(ErrorCode::kForbidden, each.error.value_or("a run was not made"));
+    if (each.error) return Fail(ErrorCode::kUnavailable, test.turn.model.full_name + ": " + *each.error);
+    passed += each.problem.empty() ? 1 : 0;
   }
-  for (std::size_t i = 0; i < tests.size(); ++i) Report(tests[i], judging[i], outcomes[i]);
+  return passed;
 }
 
 // Counts what the run uses, before each request and at its end.
@@ -162,6 +184,7 @@ LiveRuns::Outcome LiveRuns::Run(const LiveTest& test, const Judging& judging) {
   const Interaction& made = run.interaction;
   Outcome outcome{.was_made = !IsOverBudget(made)};
   if (made.error) {
+    outcome.error = made.error->message;
     outcome.Add((outcome.was_made ? made.model + ": " : "") + made.error->message);
   } else if (made.status != InteractionStatus::kCompleted) {
     outcome.Add(counter_.stop_requested()
@@ -228,6 +251,16 @@ void LiveRuns::Report(const LiveTest& test, const Judging& judging, std::span<co
   for (std::string& line : ByRun(problems)) lines.push_back(std::move(line));
   for (std::string& line : ByRun(notes)) test.result.notes.push_back(std::move(line));
   if (judging.live.command) test.result.notes.emplace_back("command is not checked");
+}
+
+double LiveRuns::Cost() {
+  const MutexLock lock(mutex_);
+  return cost_;
+}
+
+TokenUsage LiveRuns::Used() {
+  const MutexLock lock(mutex_);
+  return used_;
 }
 
 std::string LiveRuns::Spent() {

@@ -41,13 +41,21 @@ class LiveRuns {
   Result<void> CheckPrice(const LiveTurn& turn) const;
   // Adds problems and notes to the results, and the time of the runs.
   void Test(std::span<const LiveTest> tests, std::span<const SuiteChecks> checks, const ContentOf& content_of);
+  // Makes `runs` runs, and counts those that pass. Fails if one of them could not be made to its end: kCancelled (a
+  // stop), kForbidden (the limit for the cost), kUnavailable (the model's error).
+  Result<std::size_t> CountPassed(const LiveTest& test, std::span<const SuiteChecks> checks,
+                                  const ContentOf& content_of, std::size_t runs);
   // For people: "6 requests, 8,120 input and 240 output tokens, cost 0.0123".
   std::string Spent();
+  std::uint64_t requests() const { return requests_; }
+  double Cost();
+  TokenUsage Used();
 
  private:
   struct Outcome;
   struct Judging;
 
+  std::vector<Outcome> RunAll(std::span<const LiveTest> tests, std::span<const Judging> judging, std::size_t runs);
   Outcome Run(const LiveTest& test, const Judging& judging);
   LiveRun Ask(const LiveTurn& turn);
   void Judge(const LiveTurn& turn, const JudgeCheck& check, const std::string& answer, Outcome& outcome);

@@ -24,6 +24,7 @@ constexpr std::pair<std::string_view, CommandFunction*> kCommands[] = {
     {"show", RunShow},
     {"replay", RunReplay},
     {"test", RunTest},
+    {"bisect", RunBisect},
     {"verify", RunVerify},
     {"audit", RunAudit},
     {"export", RunExport},
