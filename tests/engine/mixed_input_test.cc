@@ -12,10 +12,12 @@ namespace reprise::test::mixed_input_test {
 namespace {
 
 const std::string kThen =
-    R"({"model":"a","messages":[{"role":"system","content":"One.\n\nTwo.\n\nLast \u00e4."},{"role":"user","content":"hi"}],)"
+    R"({"model":"a","messages":[{"role":"system","content":"One.\n\nTwo.\n\nLast \u00e4."},)"
+    R"({"role":"user","content":"hi"}],)"
     R"("tools":[{"name":"x","description":"old"},{"name":"gone"},{"name":"y"}],"effort":"low","stream":true})";
 const std::string kNow =
-    R"({"model":"b","stream":true,"messages":[{"role":"system","content":"One.\n\nZwei.\n\nNew.\n\nMore.\n\nLast \u00e4."},)"
+    R"({"model":"b","stream":true,)"
+    R"("messages":[{"role":"system","content":"One.\n\nZwei.\n\nNew.\n\nMore.\n\nLast \u00e4."},)"
     R"({"role":"user","content":"hi"}],"tools":[{"name":"y"},{"name":"x","description":"new"},{"name":"added"}],)"
     R"("max_tokens":7})";
 
@@ -45,7 +47,8 @@ TEST_CASE("MixedInput: all as recorded is the recorded body byte for byte, and a
       {kThen, kNow},
       {kNow, kThen},
       {kThen, R"({"messages":[{"role":"user","content":"hi"}]})"},
-      {R"({"system":[{"type":"text","text":"A.\n\nB.","cache_control":{"type":"ephemeral"}}],"messages":[],"tools":[]})",
+      {R"({"system":[{"type":"text","text":"A.\n\nB.","cache_control":{"type":"ephemeral"}}],)"
+       R"("messages":[],"tools":[]})",
        R"({"messages":[],"system":"A.\n\nC."})"},
       {R"({"instructions":"A.","input":["x"]})", R"({"input":["x"],"instructions":"B.\n\n"})"}};
   for (const auto& [then, now] : kBodies) {

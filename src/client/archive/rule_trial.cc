@@ -232,9 +232,9 @@ std::vector<RuleTrial::Evidence> RuleTrial::Collect(const std::vector<PastCall>&
     ToolCall as = each.call;
     if (allowed && each.fate == PastCall::Fate::kChanged) as.arguments = each.changed_to;
     const bool needs_consent = found->offered.tool->traits().needs_consent;
-    Evidence& evidence =
-        all.try_emplace({each.workspace, as.name, as.arguments, ModeThen(each, *found), needs_consent}, as, *found)
-            .first->second;
+    Evidence& evidence = all.try_emplace({each.workspace, as.name, as.arguments, ModeThen(each, *found), needs_consent},
+                                         Evidence{as, *found})
+                             .first->second;
     evidence.calls.push_back(&each);
   }
   std::vector<Evidence> kept;
