@@ -23,13 +23,18 @@ struct PresentFolders::Opened {
   Guardrails guards;
 };
 
-PresentFolders::PresentFolders(const Options& options, ToolRules rules)
-    : options_(options), rules_(std::move(rules)), documents_(MakeDocumentReader(options)) {}
+PresentFolders::PresentFolders(const Options& options, ToolRules rules, Transport* transport)
+    : options_(options),
+      rules_(std::move(rules)),
+      own_transport_(transport == nullptr ? std::make_unique<CurlTransport>() : nullptr),
+      transport_(transport == nullptr ? *own_transport_ : *transport),
+      documents_(MakeDocumentReader(options)) {}
 
 PresentFolders::~PresentFolders() = default;
 
-Result<std::unique_ptr<PresentFolders>> PresentFolders::Open(const Options& options, ToolRules rules) {
-  std::unique_ptr<PresentFolders> folders(new PresentFolders(options, std::move(rules)));
+Result<std::unique_ptr<PresentFolders>> PresentFolders::Open(const Options& options, ToolRules rules,
+                                                             Transport* transport) {
+  std::unique_ptr<PresentFolders> folders(new PresentFolders(options, std::move(rules), transport));
   folders->models_ = TRY(MakeModelDirectory(folders->transport_, folders->options_));
   return folders;
 }

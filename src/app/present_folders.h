@@ -12,6 +12,7 @@
 #include "net/curl_transport.h"
 #include "reprise/options.h"
 #include "reprise/result.h"
+#include "reprise/transport.h"
 
 namespace reprise {
 
@@ -21,8 +22,10 @@ class SandboxedReader;
 // MCP server and runs no tool. Not thread-safe.
 class PresentFolders {
  public:
-  // `rules`: in place of those of the configurations; null: those. kInvalidArgument as MakeModels.
-  static Result<std::unique_ptr<PresentFolders>> Open(const Options& options, ToolRules rules = nullptr);
+  // `rules`: in place of those of the configurations; null: those. `transport` sends the models' requests and must
+  // outlive the object; null: one of its own. kInvalidArgument as MakeModels.
+  static Result<std::unique_ptr<PresentFolders>> Open(const Options& options, ToolRules rules = nullptr,
+                                                      Transport* transport = nullptr);
   ~PresentFolders();
 
   // The agent in the folder with this path; empty: in the options' own. Its parts live as long as this object.
@@ -31,13 +34,14 @@ class PresentFolders {
 
  private:
   struct Opened;
-  PresentFolders(const Options& options, ToolRules rules);
+  PresentFolders(const Options& options, ToolRules rules, Transport* transport);
   PresentAgent AgentIn(const Opened& opened) const;
 
   const Options options_;
   const ToolRules rules_;
   PosixFileSystem disk_;
-  CurlTransport transport_;
+  const std::unique_ptr<CurlTransport> own_transport_;  // null: another is used
+  Transport& transport_;
   const std::vector<std::shared_ptr<Tool>> no_tools_{};
   std::unique_ptr<ModelDirectory> models_;
   std::unique_ptr<SandboxedReader> documents_;

@@ -172,6 +172,7 @@ class Grammar {
 
     AddTest();
     AddWhatIf();
+    AddBisect();
   }
   void AddTest() {
     CLI::App* test = Add("test", "Test the agent of today with recorded chats, without a model or with one");
@@ -264,6 +265,15 @@ class Grammar {
     AddSettings(*command, {"prompt-dir", "workspace"});
     AddReading(*command);
   }
+  void AddBisect() {
+    CLI::App* bisect = Add("bisect", "Find which difference between a turn's recorded input and today's matters");
+    bisect->add_option("WHAT", out_.argument, "CHAT/INTERACTION")->required();
+    bisect->add_option("--check", out_.check, "a file of checks, or a pattern for the answer (default: the same calls)")
+        ->type_name("CHECK");
+    AddAsking(*bisect, nullptr);
+    AddSettings(*bisect, {"model", "prompt-dir", "workspace"});
+    AddReading(*bisect);
+  }
   // Commands that check, export, import and convert data folders.
   void AddFolderCommands() {
     CLI::App* verify = Add("verify", "Check every file of the data folder, also while a server uses it");
@@ -313,6 +323,8 @@ class Grammar {
     AddReading(*blame);
     blame->get_option("--json")->excludes(notes)->excludes(format);
 
+    AddRules();
+
     for (const auto& [name, help] : {std::pair("encrypt", "Seal plain chats, or one plain file"),
                                      std::pair("decrypt", "Write plain copies of sealed chats, or of one file")}) {
       CLI::App* command = Add(name, help);
@@ -324,6 +336,23 @@ class Grammar {
       AddSettings(*command, {"data-dir", "key-file", "passphrase-file"});
       AddConfig(*command);
       AddJson(*command);
+    }
+  }
+  void AddRules() {
+    CLI::App* rules = Add("rules", "What rules for tool calls would have done in recorded chats");
+    rules->require_subcommand(1);
+    CLI::App* trial = rules->add_subcommand("try", "Try new rules on the calls on record");
+    trial->add_option("FILE", out_.argument, "an array of rules, or a configuration")->required();
+    trial->add_flag("--allow", out_.rules.allow, "exit status 0 even if calls would run that were held back");
+    CLI::App* suggest = rules->add_subcommand("suggest", "Print rules for what people have always approved");
+    for (CLI::App* command : {trial, suggest}) {
+      command->add_option("CHAT", out_.arguments, "chats' ids or titles, or their beginnings (default: all chats)");
+      command->add_option("--days", out_.rules.days, "turns of the last N days")
+          ->type_name("N")
+          ->default_str("90")
+          ->check(CLI::Range(1, 36'500));
+      AddSettings(*command, {"workspace"});
+      AddReading(*command);
     }
   }
   // Options of commands that talk with the agent of the data folder's server, and start one if none runs.

@@ -56,6 +56,12 @@ struct WhatIfRequest {
   bool keep = false;
 };
 
+// Arguments of `rules try` and `rules suggest`.
+struct RulesRequest {
+  int days = 90;       // how far back turns count
+  bool allow = false;  // of `try`: refusals that would have passed are no failure
+};
+
 // A parsed command line.
 struct CommandLine {
   std::string command;  // "serve", "ls", "keys init", ...
@@ -68,6 +74,7 @@ struct CommandLine {
   KeysRequest keys;
   TokenRequest token;
   McpRequest mcp;
+  RulesRequest rules;
   bool yes = false;  // of `users org delete`
 
   // For commands that export, import, check or convert chats.
@@ -80,8 +87,9 @@ struct CommandLine {
   bool current = false;                        // of `replay`: also compares with the requests of today
   bool update = false;                         // of `test`: accepts what has changed
   ReportFiles reports;                         // of `test`
-  LiveRequest live;                            // of `test` and `what-if`
+  LiveRequest live;                            // of `test`, `what-if` and `bisect`
   WhatIfRequest what_if;                       // of `what-if`
+  std::string check;                           // of `bisect`: a file of checks, or a pattern for answers
   std::string record;                          // of `test`: the chat to write into the suite
   std::string chat;                            // of `search`: only this chat
   std::string as;                              // of `import` and `fork`: the chat's new name

@@ -63,6 +63,9 @@ CommandFunction RunReplay;
 // Tests the agent of today with recorded chats: the replay on their record, what has changed in their requests, and
 // their checks. kExitFailure if a turn fails.
 CommandFunction RunTest;
+// Runs a recorded turn with mixes of its recorded input and today's, and names the difference that changes the outcome.
+// kExitFailure if there is none, or it cannot be found.
+CommandFunction RunBisect;
 // Names every damaged file and its fault. kExitFailure if there is any.
 CommandFunction RunVerify;
 // Prints the data folder's audit log, even while a server runs.
@@ -79,6 +82,9 @@ CommandFunction RunSearch;
 // Prints who wrote each line of a file, from what chats have recorded. kExitFailure if a chat was unreadable, or if no
 // chat worked in a folder of the file.
 CommandFunction RunBlame;
+// Tries new rules on the calls on record, or prints rules that people's answers speak for. kExitFailure if a chat was
+// unreadable, or if calls would run that were held back.
+CommandFunction RunRulesTry, RunRulesSuggest;
 // Moves chats to the trash. kExitFailure if one of them was not moved.
 CommandFunction RunRm;
 // Lists the trash, or restores one chat under its name.

@@ -96,7 +96,12 @@ Result<void> LiveRuns::CheckPrice(const LiveTurn& turn) const {
 
 std::vector<std::vector<JudgedRun>> LiveRuns::Make(std::span<const LiveTest> tests, std::span<const SuiteChecks> checks,
                                                    const ContentOf& content_of) {
-  const auto runs = static_cast<std::size_t>(wanted_.runs);
+  return MakeEach(tests, checks, content_of, static_cast<std::size_t>(wanted_.runs));
+}
+
+std::vector<std::vector<JudgedRun>> LiveRuns::MakeEach(std::span<const LiveTest> tests,
+                                                       std::span<const SuiteChecks> checks, const ContentOf& content_of,
+                                                       std::size_t runs) {
   std::vector<std::vector<JudgedRun>> made(tests.size());
   if (tests.empty()) return made;
   for (std::size_t i = 0; i < tests.size(); ++i) {
@@ -120,6 +125,19 @@ std::vector<std::vector<JudgedRun>> LiveRuns::Make(std::span<const LiveTest> tes
   work();
   others.clear();  // waits for them
   return made;
+}
+
+Result<std::size_t> LiveRuns::CountPassed(const LiveTest& test, std::span<const SuiteChecks> checks,
+                                          const ContentOf& content_of, std::size_t runs) {
+  std::size_t passed = 0;
+  for (const JudgedRun& each : MakeEach(std::span(&test, 1), checks, content_of, runs).front()) {
+    if (counter_.stop_requested()) return Fail(ErrorCode::kCancelled, "interrupted");
+    const auto& error = each.run.interaction.error;
+    if (!each.was_made) return Fail(ErrorCode::kForbidden, error ? error->message : "a run was not made");
+    if (error) return Fail(ErrorCode::kUnavailable, test.turn.model.full_name + ": " + error->message);
+    passed += each.passed() ? 1 : 0;
+  }
+  return passed;
 }
 
 // Counts what the run uses, before each request and at its end. `test`: null if no call may run.
@@ -253,6 +271,16 @@ void LiveRuns::Report(const LiveTest& test, std::span<const SuiteChecks> checks,
   for (std::string& line : ByRun(problems)) lines.push_back(std::move(line));
   for (std::string& line : ByRun(notes)) result.notes.push_back(std::move(line));
   if (live.command) result.notes.emplace_back("command is not checked");
+}
+
+double LiveRuns::Cost() {
+  const MutexLock lock(mutex_);
+  return cost_;
+}
+
+TokenUsage LiveRuns::Used() {
+  const MutexLock lock(mutex_);
+  return used_;
 }
 
 std::string LiveRuns::Spent() {

@@ -61,12 +61,21 @@ class LiveRuns {
   // Adds the runs' problems, notes and time to the result.
   static void Report(const LiveTest& test, std::span<const SuiteChecks> checks, std::span<const JudgedRun> runs,
                      TurnResult& result);
+  // Makes `runs` runs, and counts those that pass. Fails if one of them could not be made to its end: kCancelled (a
+  // stop), kForbidden (the limit for the cost), kUnavailable (the model's error).
+  Result<std::size_t> CountPassed(const LiveTest& test, std::span<const SuiteChecks> checks,
+                                  const ContentOf& content_of, std::size_t runs);
   // For people: "6 requests, 8,120 input and 240 output tokens, cost 0.0123".
   std::string Spent();
+  std::uint64_t requests() const { return requests_; }
+  double Cost();
+  TokenUsage Used();
 
  private:
   struct Judging;
 
+  std::vector<std::vector<JudgedRun>> MakeEach(std::span<const LiveTest> tests, std::span<const SuiteChecks> checks,
+                                               const ContentOf& content_of, std::size_t runs);
   JudgedRun Run(const LiveTest& test, const Judging& judging);
   LiveRun Ask(const LiveTurn& turn, const LiveTest* test, double& cost);
   void RunTheChecks(const LiveTest& test, const Judging& judging, JudgedRun& judged);

@@ -7,6 +7,7 @@
 #include "app/options.h"
 #include "app/prompt_files.h"
 #include "app/trust.h"
+#include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "base/private_file.h"

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "base/json.h"
+#include "client/archive/audit_lines.h"
 
 namespace reprise {
 namespace {
@@ -149,26 +150,19 @@ std::vector<const ChangingCall*> FileChanges::OriginsOf(const std::string& path,
 }
 
 void FileChanges::ReadPermissions(const std::vector<const ChangingCall*>& origins, const AuditLog& log) {
-  constexpr std::size_t kPage = 1000;
   std::map<std::tuple<std::string, std::string, std::string>, ChangingCall*> unasked;
   const std::set<const ChangingCall*> wanted(origins.begin(), origins.end());
   for (ChangingCall& call : calls_) {
     if (wanted.contains(&call) && !call.approval) unasked[{call.chat.str(), call.interaction.str(), call.id}] = &call;
   }
-  std::uint64_t after = 0;
-  while (!unasked.empty()) {
-    const auto page = log.Read(after, kPage);
-    if (!page) return;
-    for (const std::string& text : page->lines) {
-      const auto line = ParseJson(text);
-      if (!line || TextMember(*line, "event") != "started") continue;
-      const auto call = unasked.find(
-          {TextMember(*line, "chat_id"), TextMember(*line, "interaction_id"), TextMember(*line, "call_id")});
-      if (call != unasked.end()) call->second->permission = TextMember(*line, "reason");
-    }
-    if (!page->next) return;
-    after = *page->next;
-  }
+  // A log that cannot be read is left out.
+  static_cast<void>(ReadAuditLines(log, [&](const Json& line) {
+    if (TextMember(line, "event") != "started") return true;
+    const auto call =
+        unasked.find({TextMember(line, "chat_id"), TextMember(line, "interaction_id"), TextMember(line, "call_id")});
+    if (call != unasked.end()) call->second->permission = TextMember(line, "reason");
+    return true;
+  }));
 }
 
 }  // namespace reprise

@@ -1,0 +1,295 @@
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "app/present_folders.h"
+#include "base/json.h"
+#include "base/logging.h"
+#include "base/path.h"
+#include "base/posix_file_system.h"
+#include "base/queues.h"
+#include "base/terminal_text.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/bisect_search.h"
+#include "cli/commands.h"
+#include "cli/live_runs.h"
+#include "cli/suite_checks.h"
+#include "client/archive/chat_reader.h"
+#include "domain/codec.h"
+#include "engine/attachments.h"
+#include "engine/drift.h"
+#include "engine/elastic_pool.h"
+#include "engine/live_turn.h"
+#include "engine/mixed_input.h"
+#include "engine/recording.h"
+#include "engine/request_body.h"
+#include "net/curl_transport.h"
+#include "terminal/console.h"
+#include "terminal/progress.h"
+
+namespace reprise {
+namespace {
+
+// Changes each body on its way to the provider. A failure is that of the request, which is not sent.
+class ChangingTransport final : public Transport {
+ public:
+  using Change = std::function<Result<std::string>(const std::string& body)>;  // called from any thread
+  ChangingTransport(Transport& next, Change change) : next_(next), change_(std::move(change)) {}
+  void Send(HttpRequest request, HttpResponseHandler& handler, std::stop_token stop, Done done) override {
+    if (!request.body.empty()) {
+      auto changed = change_(request.body);
+      if (!changed) return done(Fail(std::move(changed.error())));
+      request.body = *std::move(changed);
+    }
+    next_.Send(std::move(request), handler, std::move(stop), std::move(done));
+  }
+
+ private:
+  Transport& next_;
+  const Change change_;
+};
+
+// A turn with its input changed on the way. The turn refers to the others.
+struct ChangedTurn {
+  std::unique_ptr<ChangingTransport> transport;
+  std::unique_ptr<PresentFolders> present;
+  std::optional<LiveTurn> turn;
+};
+
+// The recorded turn.
+class Recorded {
+ public:
+  Recorded(const CommandLine& line, const Environment& environment, StoredRecord& stored)
+      : line_(line), environment_(environment), stored_(stored), files_(stored.reader.files(), stored.what.chat) {}
+
+  Result<void> Load() {
+    ChatReader& reader = stored_.reader;
+    auto turn = reader.store().LoadInteraction(stored_.what.chat, *stored_.what.interaction);
+    if (!turn) return Fail(NotThere(turn.error(), stored_.what, reader.options().data_dir));
+    turn_ = *std::move(turn);
+    TRY(CheckReplayable(*turn_));
+    const auto& record = turn_->record;
+    if (!record || !record->requests) {
+      return Fail(Reason::kNotReplayable,
+                  "the requests of this turn are not on record, because an earlier version ran it");
+    }
+    if (const auto summary = reader.store().LoadSummary(stored_.what.chat)) chosen_model_ = summary->chosen_model;
+    options_ = TRY(LoadOptions(line_.flags, environment_));
+    for (std::size_t i = 0; i < record->requests->size() && body_.empty(); ++i) {
+      if ((*record->requests)[i].purpose == SentRequest::Purpose::kTurn) body_ = TRY(bodies_.Of(*turn_, i));
+    }
+    if (body_.empty()) return Fail(Reason::kNotReplayable, "no request to a model is on record for this turn");
+    return {};
+  }
+
+  Result<ChangedTurn> With(ChangingTransport::Change change) {
+    ChangedTurn changed{.transport = std::make_unique<ChangingTransport>(curl_, std::move(change)),
+                        .present = nullptr,
+                        .turn = std::nullopt};
+    changed.present = TRY(PresentFolders::Open(options_, nullptr, changed.transport.get()));
+    const auto model = line_.flags.find("model");
+    changed.turn.emplace(TRY(PrepareLive(*turn_, bodies_, TRY(AgentIn(*changed.present)),
+                                         model == line_.flags.end() ? std::string() : model->second)));
+    return changed;
+  }
+
+  // The differences between both inputs. `now`: the first request of today.
+  Result<MixedInput> Compare(const Executor& executor, std::string& now) {
+    const ChangedTurn caught = TRY(With([&now](const std::string& body) -> Result<std::string> {
+      if (now.empty()) now = body;
+      return Fail(ErrorCode::kUnavailable, "this request is not sent");
+    }));
+    const auto provider = [](const std::string& model) { return model.substr(0, model.find('/')); };
+    const std::string& model = caught.turn->model.full_name;
+    if (provider(model) != provider(turn_->model)) {
+      return Fail(ErrorCode::kInvalidArgument, "the turn was recorded with " + turn_->model + ", and " + model +
+                                                   " is of another provider; choose one of the same with --model");
+    }
+    const LiveRun run = RunLive(*caught.turn, {}, {}, executor);
+    if (now.empty()) {
+      return Fail(ErrorCode::kInvalidArgument,
+                  model + " sends no requests" + (run.interaction.error ? ": " + run.interaction.error->message : ""));
+    }
+    const auto drift = TRY(FindDrift(*turn_, bodies_, TRY(AgentIn(*caught.present)), executor));
+    return MixedInput::Of(body_, now, drift.found);
+  }
+
+  std::optional<std::string> ContentOf(const FileVersion& version) {
+    auto content = stored_.reader.blobs().Get(stored_.what.chat, version.digest);
+    return content ? std::optional(*std::move(content)) : std::nullopt;
+  }
+
+ private:
+  Result<PresentAgent> AgentIn(PresentFolders& present) {
+    PresentAgent agent = TRY(present.At(turn_->workspace));
+    agent.chosen_model = chosen_model_;
+    return agent;
+  }
+
+  const CommandLine& line_;
+  const Environment& environment_;
+  StoredRecord& stored_;
+  FilesInStore files_;
+  RequestBodies bodies_{stored_.reader.store(), &files_};
+  Options options_;
+  CurlTransport curl_;
+  std::optional<Interaction> turn_;
+  std::string chosen_model_, body_;
+};
+
+// A file of checks, or a pattern for the answer.
+Result<std::vector<SuiteChecks>> ChecksIn(const std::string& check) {
+  constexpr std::uint64_t kMostBytes = 1 << 20;
+  std::vector<SuiteChecks> checks;
+  if (check.empty()) return checks;
+  if (IsFile(check)) {
+    checks.push_back(TRY(ParseChecks(TRY(Disk().ReadFile(check, kMostBytes)), check)));
+  } else {
+    checks.push_back(TRY(ParseChecks(DumpJson(Json{{"answer", {{"matches", check}}}}), "--check")));
+  }
+  return checks;
+}
+
+struct Report {
+  std::string turn;
+  std::vector<Drift> differences;
+  std::string left_over;  // where the recorded input cannot be put back; empty: nowhere
+  Bisection found;
+};
+
+std::string_view NameOf(Bisection::End end) {
+  switch (end) {
+    case Bisection::End::kFound:
+      return "found";
+    case Bisection::End::kRecordedFails:
+      return "recorded_fails";
+    case Bisection::End::kCurrentPasses:
+      return "current_passes";
+    case Bisection::End::kContradictory:
+      return "contradictory";
+  }
+  return "";
+}
+
+std::string EndText(Bisection::End end) {
+  switch (end) {
+    case Bisection::End::kFound:
+      return "the difference that changes the outcome:";
+    case Bisection::End::kRecordedFails:
+      return "runs with the recorded input do not pass, so no difference can be blamed; is the check right?";
+    case Bisection::End::kCurrentPasses:
+      return "runs with today's input pass too, so no difference changes the outcome";
+    case Bisection::End::kContradictory:
+      return "the runs contradict each other: the same input passes too often and fails too often to tell";
+  }
+  return "";
+}
+
+void PrintJson(const Report& report, LiveRuns& live) {
+  const Bisection& found = report.found;
+  Json causes = Json::array();
+  for (const std::size_t each : found.causes) {
+    causes.push_back(ToJson(report.differences[each]));
+    causes.back().erase("request");
+  }
+  const auto tested = [](const Tested& each) { return Json{{"passed", each.passed}, {"runs", each.runs}}; };
+  const TokenUsage used = live.Used();
+  Print(DumpJson(Json{{"turn", report.turn},
+                      {"result", report.differences.empty() ? "nothing_differs" : NameOf(found.end)},
+                      {"differences", report.differences.size()},
+                      {"causes", std::move(causes)},
+                      {"not_restored", report.left_over.empty() ? Json() : Json(report.left_over)},
+                      {"recorded", tested(found.recorded)},
+                      {"current", tested(found.current)},
+                      {"tests", found.tests},
+                      {"runs", found.runs},
+                      {"error", found.error},
+                      {"requests", live.requests()},
+                      {"input_tokens", used.input_tokens},
+                      {"output_tokens", used.output_tokens},
+                      {"cost", live.Cost()}}) +
+        "\n");
+}
+
+void PrintForReading(const Report& report, LiveRuns& live) {
+  const Bisection& found = report.found;
+  Print(Counted(report.differences.size(), "difference") + " between the recorded input of " + report.turn +
+        " and today's\n");
+  if (!report.left_over.empty()) {
+    Print("not restored: what differs at " + VisibleLine(report.left_over) + " is as it is today in all runs\n");
+  }
+  if (report.differences.empty()) return Print("so there is nothing to bisect\n");
+  const auto row = [](const char* what, const Tested& tested) {
+    if (tested.runs > 0) Print(std::string(what) + PassedText(tested.passed, tested.runs) + "\n");
+  };
+  row("recorded input: ", found.recorded);
+  row("today's input: ", found.current);
+  const bool is_joint = found.causes.size() > 1;
+  Print((is_joint ? "the differences that change the outcome together:" : EndText(found.end)) + "\n");
+  for (const std::size_t each : found.causes) Print(Describe(report.differences[each]) + "\n");
+  char sure[32];
+  std::snprintf(sure, sizeof sure, "%.1f", std::floor((1 - found.error) * 1000) / 10);
+  Print(live.Spent() + "; " + Counted(found.runs, "run") + ", sure to " + sure +
+        " % if inputs have their usual outcome in four of five runs\n");
+}
+
+}  // namespace
+
+Exited RunBisect(const CommandLine& line, const Environment& environment) {
+  SetLogLevel(LogLevel::kError);  // failures of the recorded runs are not news
+  const auto checks = TRY(OfUse(ChecksIn(line.check)));
+  WorkCounter counter;
+  Progress progress(counter, environment);  // before any thread, because it takes the signals
+  auto stored = TRY(OfUse(FindStored(line.argument, line.flags, environment)));
+  if (!stored || !stored->what.interaction) {
+    return Misused("bisect takes CHAT/INTERACTION, a turn of a stored chat; " + VisibleLine(line.argument) +
+                   " is none");
+  }
+  Recorded recorded(line, environment, *stored);
+  TRY(recorded.Load());
+  LiveRuns live(line.live, counter, progress);
+  ElasticPool pool;
+  const Executor executor = [&pool](std::function<void()> job) { pool.Submit(std::move(job)); };
+  std::string now;
+  const MixedInput input = TRY(recorded.Compare(executor, now));
+  Report report{.turn = stored->what.chat.str() + "/" + stored->what.interaction->str(),
+                .differences = input.differences(),
+                .left_over = input.left_over(),
+                .found = {}};
+  const std::size_t count = report.differences.size();
+  if (count > 0) {
+    progress.Begin({.doing = "asking", .things = "runs"});
+    const ContentOf content_of = [&](const FileVersion& version) { return recorded.ContentOf(version); };
+    const auto found = Bisect(
+        count, {.together = static_cast<std::size_t>(line.live.jobs)},
+        [&](const std::vector<bool>& is_current, std::size_t runs) -> Result<std::size_t> {
+          ChangedTurn turn = TRY(recorded.With([&](const std::string& body) { return input.Mix(body, is_current); }));
+          TRY(live.CheckPrice(*turn.turn));
+          TurnResult unused;
+          const LiveTest test{.turn = *std::move(turn.turn)};
+          return live.CountPassed(test, checks, content_of, runs);
+        });
+    if (!found) {
+      Complain(found.error());
+      Warn("nothing was found with " + live.Spent());
+      progress.End();
+      return found.error().code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailure;
+    }
+    report.found = *found;
+  }
+  progress.End();
+  line.json ? PrintJson(report, live) : PrintForReading(report, live);
+  return report.found.causes.empty() ? kExitFailure : kExitOk;
+}
+
+}  // namespace reprise
