@@ -42,7 +42,10 @@ class Drafting final : public ModelClient, public Unattended {
     draft.is_draft = true;
     client_.Generate(draft, stream, std::move(stop), std::move(done));
   }
-  void Requested(const Sent& sent) override { body_ = sent.body; }
+  std::optional<std::size_t> Requested(const Sent& sent) override {
+    body_ = sent.body;
+    return std::nullopt;
+  }
   ApprovalMode ModeFor(const std::string&) override { return mode_; }
 
  private:
@@ -192,10 +195,19 @@ class Comparison {
     }
   }
 
-  // Compares a body with that of today. `names`: the recorded modules; nullopt: not on record.
-  void Compare(std::uint64_t index, const SentRequest& sent, const std::optional<std::vector<std::string>>& names,
+  // Compares a body with that of today. `listed` has the lists of the recorded one; nullopt: not on record.
+  void Compare(std::uint64_t index, const SentRequest& sent, const std::optional<SentRequest>& listed,
                const Told& before, const Told& after, bool is_shortened) {
     index_ = index;
+    std::optional<std::vector<std::string>> names;
+    of_clients_.clear();
+    if (listed) {
+      names.emplace();
+      for (const ToldModule& module : *listed->modules) names->push_back(module.name);
+      for (const auto& [name, origin] : listed->tools) {
+        if (origin.kind == ToolOrigin::Kind::kClient) of_clients_.insert(name);
+      }
+    }
     if (before.system_role != after.system_role) {
       Add({.cause = Drift::Cause::kProgram,
            .path = before.messages_path + "/0/role",
@@ -320,7 +332,8 @@ class Comparison {
                     const std::vector<std::pair<std::string, Json>>& after) {
     using Named = std::pair<std::string, Json>;
     const auto is_unknown = [&](const std::string& name) {
-      return IsAway(name, "__") || (!away_.empty() && name == kSearchToolsName);
+      if (of_clients_.contains(name) || IsAway(name, "__")) return true;
+      return name == kSearchToolsName && !(away_.empty() && of_clients_.empty());
     };
     std::vector<std::string> was, is;  // the order of those that both have
     for (std::size_t i = 0; i < before.size(); ++i) {
@@ -382,7 +395,8 @@ class Comparison {
 
   const Present& present_;
   DriftReport& report_;
-  std::vector<std::string> away_;  // MCP servers that are not connected
+  std::vector<std::string> away_;     // MCP servers that are not connected
+  std::set<std::string> of_clients_;  // tools of an editor or another client, in the recorded request
   std::uint64_t index_ = 0;
   std::set<std::tuple<Drift::Cause, std::string, std::string, std::string>> known_;
 };
@@ -485,7 +499,7 @@ Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bod
       continue;
     }
     if (*draft == recorded) continue;
-    comparison.Compare(i, sent, TRY(bodies.ModulesOf(interaction, i)), told, TRY(ReadTold(*draft)), is_shortened);
+    comparison.Compare(i, sent, TRY(bodies.WithLists(interaction, i)), told, TRY(ReadTold(*draft)), is_shortened);
   }
   return report;
 }
