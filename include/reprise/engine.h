@@ -169,6 +169,23 @@ struct EditorTool {
   bool any_arguments = true;  // a grant may cover all arguments
 };
 
+// The requests of an interaction, each with its lists (SentRequest::modules, tools) even if they are those of another.
+struct RequestsOnRecord {
+  std::optional<std::vector<SentRequest>> requests{};  // nullopt: not on record, because an earlier version ran it
+  std::string program{};                               // RunRecord::program
+};
+
+// A part of a request: of the system prompt, a tool, a parameter or a message.
+struct ToldPart {
+  std::string name{};   // of the module, tool or parameter; empty: unknown
+  std::string text{};   // a module's text; else JSON text as it was sent
+  bool is_new = false;  // the request before it did not have it
+};
+struct ToldRequest {
+  std::vector<ToldPart> system{}, tools{}, parameters{}, messages{};
+  std::size_t gone = 0;  // number of parts that only the request before it had
+};
+
 // A run that waits for its chat. Thread-safe.
 class WaitingRun {
  public:
@@ -419,12 +436,13 @@ class Engine {
   Result<InteractionDiff> DiffOf(const ChatId& chat, InteractionId interaction,
                                  const std::optional<std::string>& call_id = std::nullopt);
 
-  // The requests to models that an interaction has sent. nullopt: not on record, because an earlier version ran it.
-  // kConflict (reason "not_finished") while it runs.
-  Result<std::optional<std::vector<SentRequest>>> RequestsOf(const ChatId& chat, InteractionId interaction);
+  // The requests to models that an interaction has sent. kConflict (reason "not_finished") while it runs.
+  Result<RequestsOnRecord> RequestsOf(const ChatId& chat, InteractionId interaction);
   // The body of one of them, byte for byte as it was sent. kNotFound, kConflict as above; kCorruption if the record
   // does not add up to it.
   Result<std::string> RequestBody(const ChatId& chat, InteractionId interaction, std::uint64_t index);
+  // What one of them told the model, in parts. Fails as above; kInvalidArgument if the body is no JSON.
+  Result<ToldRequest> ToldBy(const ChatId& chat, InteractionId interaction, std::uint64_t index);
 
   // Asks the run to stop; returns at once. Idempotent; for a finished interaction returns its status.
   Result<CancelOutcome> Cancel(const ChatId& chat, InteractionId interaction);

@@ -12,6 +12,7 @@
 #include "reprise/ids.h"
 #include "reprise/message.h"
 #include "reprise/timestamp.h"
+#include "reprise/tool.h"
 
 namespace reprise {
 
@@ -72,11 +73,33 @@ struct SentBody {
   bool operator==(const SentBody&) const = default;
 };
 
-// The modules of a system prompt, in their order. Blank lines separate their texts.
-struct SentModules {
-  std::vector<std::string> names{};
-  std::vector<std::uint64_t> bytes{};  // of each text but the last one's; empty: one module, or not on record
-  bool operator==(const SentModules&) const = default;
+// What came of a request to a model.
+struct SentResponse {
+  // Why the response ended; by name: "stop", "tool_calls", "length", "context_window", "content_filter", "refusal",
+  // "pause", "other".
+  enum class Finish { kStop, kToolCalls, kLength, kContextWindow, kContentFilter, kRefusal, kPause, kOther };
+  Finish finish = Finish::kStop;                 // of a response that came
+  std::string error{};                           // the reason of the failure; empty: a response came
+  std::string model{};                           // that answered, according to the provider; empty: not stated
+  TokenUsage usage{};                            // zero: not stated
+  std::optional<std::int64_t> first_token_ms{};  // from the sending to the first content; nullopt: none came
+  std::int64_t ms = 0;                           // from the sending to the end
+  std::string request_id{};                      // the provider's (ModelStream::OnRequestId); empty: not stated
+  bool operator==(const SentResponse&) const = default;
+};
+
+// A tool that a request told the model of.
+struct ToldTool {
+  std::string name;
+  ToolOrigin origin;
+  bool operator==(const ToldTool&) const = default;
+};
+
+// A module of a system prompt, without its text.
+struct ToldModule {
+  std::string name;
+  std::optional<std::uint64_t> bytes{};  // of its text; nullopt: not on record
+  bool operator==(const ToldModule&) const = default;
 };
 
 // A request to a model that was sent. Repetitions of a refused or failed one are requests of their own.
@@ -85,10 +108,15 @@ struct SentRequest {
   std::uint32_t round = 0;
   Purpose purpose = Purpose::kTurn;
   Timestamp at{};
-  std::string model{};                   // the provider's own name
-  std::string address{};                 // host of the provider's API; empty: none
-  std::optional<SentModules> modules{};  // of its system prompt; nullopt: those of the request body.before
+  std::string model{};    // the provider's own name
+  std::string address{};  // host of the provider's API; empty: none
+  std::string call_id{};  // of the call that the sub-agent works for; empty: no sub-agent, or not on record
+  // The modules of its system prompt; nullopt: those of the request body.before.
+  std::optional<std::vector<ToldModule>> modules{};
+  // Its tools that are not built in. Set if `modules` is and there are any (RunRecord::program).
+  std::vector<ToldTool> tools{};
   SentBody body{};
+  std::optional<SentResponse> response{};  // nullopt: not on record, as the process ended before it came
   bool operator==(const SentRequest&) const = default;
 };
 
@@ -105,6 +133,7 @@ struct RunRecord {
   std::optional<InteractionId> files_from{};
   std::string traceparent{};  // the run's span; empty: not traced
   bool names_model = false;   // the client or the chat named the model; else it is that of the configuration
+  std::string program{};      // the version that began the run; empty: one that kept no responses and origins
   bool redacted = false;      // secrets were replaced in all texts, and the requests' digests made anew
   // In the order in which they were sent. nullopt: not on record, because an earlier version ran it.
   std::optional<std::vector<SentRequest>> requests{};

@@ -177,6 +177,8 @@ struct LeftOutTool {
   bool operator==(const LeftOutTool&) const = default;
 };
 
+inline constexpr std::size_t kMaxRequestId = 128;
+
 // Receives a response while the model writes it. Called on the client's own thread, one call at a time, never after the
 // response is done. Must not block: this thread serves all other streams too.
 class ModelStream {
@@ -184,6 +186,11 @@ class ModelStream {
   virtual ~ModelStream() = default;
   virtual void OnThinking(std::string_view delta) = 0;
   virtual void OnText(std::string_view delta) = 0;
+  // The provider's own name for the request, which its support asks for: visible ASCII characters, at most
+  // kMaxRequestId. At most once, before everything else; of a failed request too.
+  virtual void OnRequestId(std::string_view /*id*/) {}
+  // The response has content, perhaps only a call. At most once.
+  virtual void OnContent() {}
   // All data of one network read has been delivered.
   virtual void OnBatchEnd() = 0;
 };

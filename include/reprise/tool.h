@@ -30,6 +30,17 @@ struct ToolSpec {
   std::string parameters;  // JSON Schema (draft-07) text of the arguments, an object schema
 };
 
+// Who defined a tool.
+struct ToolOrigin {
+  enum class Kind { kBuiltIn, kServer, kClient };
+  Kind kind = Kind::kBuiltIn;
+  std::string name = {};      // kServer: of the MCP server, from the configuration; kClient: of the server beside it
+  std::string version = {};   // kServer: the server's name and version, as it says; valid UTF-8, of bounded length
+  std::string revision = {};  // kServer: of the protocol
+  std::string digest = {};    // "sha256:" and hexadecimal digits; of the definition as it was offered
+  bool operator==(const ToolOrigin&) const = default;
+};
+
 enum class Risk { kLow, kMedium, kHigh };
 
 // Whether a call may run in parallel with other such calls of its round.
@@ -77,6 +88,7 @@ struct ToolTraits {
   bool ends_planning = false;
   // Tools whose work its calls can do too: rules of the configuration that deny or ask about those hold it as well.
   std::vector<std::string> acts_as = {};
+  ToolOrigin origin = {};
 };
 
 // A tool's question to a person.

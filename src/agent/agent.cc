@@ -11,7 +11,9 @@ namespace reprise {
 
 namespace {
 
-// Measures the time to the first delta.
+constexpr std::size_t kMostModelName = 200;  // bytes of what a provider calls the model that answered
+
+// Measures the times of a response.
 class TimedStream final : public ModelStream {
  public:
   explicit TimedStream(ModelStream& stream, bool keeps_text) : stream_(stream), keeps_text_(keeps_text) {}
@@ -24,22 +26,32 @@ class TimedStream final : public ModelStream {
     if (keeps_text_ && text_.size() < kMaxSpanContent) text_ += delta;
     stream_.OnText(delta);
   }
+  void OnRequestId(std::string_view id) override { request_id_ = id; }
+  void OnContent() override { Note(); }
   void OnBatchEnd() override { stream_.OnBatchEnd(); }
 
-  std::optional<double> seconds_to_first() const { return to_first_; }
+  using Clock = std::chrono::steady_clock;
+  // A request is sent whose response will come next.
+  void Begin() {
+    began_ = Clock::now();
+    to_first_.reset();
+    request_id_.clear();
+  }
+  const std::optional<Clock::duration>& to_first() const { return to_first_; }
+  Clock::duration so_far() const { return Clock::now() - began_; }
+  const std::string& request_id() const { return request_id_; }
   const std::string& text() const { return text_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
   void Note() {
-    if (!to_first_) to_first_ = std::chrono::duration<double>(Clock::now() - began_).count();
+    if (!to_first_) to_first_ = so_far();
   }
 
   ModelStream& stream_;
   const bool keeps_text_;
-  const Clock::time_point began_ = Clock::now();
-  std::optional<double> to_first_;
-  std::string text_;
+  Clock::time_point began_ = Clock::now();
+  std::optional<Clock::duration> to_first_;
+  std::string request_id_, text_;
 };
 
 // Message content for spans: redacted, in the form of gen_ai.input.messages.
@@ -112,15 +124,43 @@ void DescribeRequest(Span& span, const AgentParts& parts, const ModelRequest& re
   span.SetContent("gen_ai.input.messages", content.Told(request.messages));
 }
 
+// Why a response ended. ModelResponse::truncated may have a word of the provider's own.
+SentResponse::Finish FinishOf(const ModelResponse& response) {
+  using Finish = SentResponse::Finish;
+  if (response.truncated.empty()) {
+    if (response.pauses) return Finish::kPause;
+    return response.tool_calls.empty() ? Finish::kStop : Finish::kToolCalls;
+  }
+  for (const Finish each :
+       {Finish::kLength, Finish::kContextWindow, Finish::kContentFilter, Finish::kRefusal, Finish::kPause}) {
+    if (response.truncated == ToString(each)) return each;
+  }
+  return Finish::kOther;
+}
+
+SentResponse ForRecord(const Result<ModelResponse>& response, const TimedStream& stream) {
+  const auto in_ms = [](auto time) { return std::chrono::duration_cast<std::chrono::milliseconds>(time).count(); };
+  SentResponse told{.ms = in_ms(stream.so_far()), .request_id = stream.request_id()};
+  if (const auto& first = stream.to_first()) told.first_token_ms = in_ms(*first);
+  if (!response) {
+    told.error = response.error().reason;
+    return told;
+  }
+  told.finish = FinishOf(*response);
+  told.model = Utf8Prefix(response->model, kMostModelName);
+  told.usage = response->usage;
+  return told;
+}
+
 void DescribeResponse(Span& span, const AgentParts& parts, const TimedStream& stream, const ModelResponse& response) {
   const TokenUsage& usage = response.usage;
   span.Set("gen_ai.usage.input_tokens", usage.input_tokens);
   span.Set("gen_ai.usage.output_tokens", usage.output_tokens);
   span.Set("gen_ai.usage.cache_read.input_tokens", usage.cache_read_tokens);
   span.Set("gen_ai.usage.cache_creation.input_tokens", usage.cache_write_tokens);
-  const std::string reason = !response.truncated.empty()   ? response.truncated
-                             : response.tool_calls.empty() ? "stop"
-                                                           : "tool_calls";
+  const SentResponse::Finish finish = FinishOf(response);
+  const std::string reason =
+      finish == SentResponse::Finish::kOther ? response.truncated : std::string(ToString(finish));
   if (!response.model.empty()) span.Set("gen_ai.response.model", response.model);
   span.Set("gen_ai.response.finish_reasons", std::vector<std::string>{reason});
   if (!span.takes_content()) return;
@@ -152,12 +192,20 @@ void DescribeOutcome(Span& span, const AgentOutcome& outcome) {
 namespace {
 
 // Repeats the request while the client learns from errors, until it is answered or fails for another reason.
-Async<Result<ModelResponse>> AskUntilTaken(const AgentParts& parts, const ModelRequest& request, ModelStream& stream,
-                                           const std::stop_token& stop) {
+Async<Result<ModelResponse>> AskUntilTaken(const AgentParts& parts, ModelRequest& request, TimedStream& stream,
+                                           const std::stop_token& stop, const RequestReason& why) {
+  std::optional<std::size_t> place;  // in the record
+  request.sent = [&](std::string_view body) {
+    stream.Begin();
+    place = parts.observer.Requested(
+        {why.purpose, why.round_index, request.model, parts.model.service().address, body, why.sources});
+  };
   for (int lessons = 0;; ++lessons) {
+    place.reset();
     FromCallback<Result<ModelResponse>> awaited(
         parts.executor, [&](ModelClient::Done done) { parts.model.Generate(request, stream, stop, std::move(done)); });
     Result<ModelResponse> response = co_await awaited;
+    if (place) parts.observer.Responded(*place, ForRecord(response, stream));
     if (response || !IsWorthAskingAgain(response.error())) co_return response;
     if (lessons == kMostLessons || stop.stop_requested()) co_return response;
   }
@@ -167,18 +215,16 @@ Async<Result<ModelResponse>> AskUntilTaken(const AgentParts& parts, const ModelR
 
 Async<Result<ModelResponse>> AskModelClient(const AgentParts& parts, ModelRequest request, ModelStream& stream,
                                             std::stop_token stop, const Span& parent, RequestReason why) {
-  request.sent = [&](std::string_view body) {
-    parts.observer.Requested(
-        {why.purpose, why.round_index, request.model, parts.model.service().address, body, why.modules});
-  };
-  if (!parent) co_return co_await AskUntilTaken(parts, request, stream, stop);
-  Span span = parent.Child("chat " + request.model, SpanKind::kClient);
-  DescribeRequest(span, parts, request);
+  Span span = parent ? parent.Child("chat " + request.model, SpanKind::kClient) : Span();
   TimedStream timed(stream, span.takes_content());
+  if (!span) co_return co_await AskUntilTaken(parts, request, timed, stop, why);
+  DescribeRequest(span, parts, request);
   if (span.tells_providers()) request.traceparent = FormatTraceparent(span.context());
-  Result<ModelResponse> response = co_await AskUntilTaken(parts, request, timed, stop);
+  Result<ModelResponse> response = co_await AskUntilTaken(parts, request, timed, stop, why);
   span.Stop();
-  if (const auto seconds = timed.seconds_to_first()) span.Set("gen_ai.response.time_to_first_chunk", *seconds);
+  if (const auto& first = timed.to_first()) {
+    span.Set("gen_ai.response.time_to_first_chunk", std::chrono::duration<double>(*first).count());
+  }
   if (response) {
     DescribeResponse(span, parts, timed, *response);
   } else {

@@ -78,6 +78,12 @@ class CallGuard {
   virtual std::function<std::string(std::string_view)> StoredFilter() const { return {}; }
 };
 
+// What a request is made of, beside its messages.
+struct RequestSources {
+  std::vector<ToldModule> modules{};  // of the system prompt, in their order
+  std::vector<ToldTool> tools{};      // that are not built in
+};
+
 // The parts of an agent, and its interfaces to its caller.
 
 // Receives the agent's events. Called on the agent's thread and on the threads of the model client and tools; Emit is
@@ -93,17 +99,20 @@ class AgentObserver {
   virtual void FlushDeltas() = 0;
   // The state has changed. Called before the event that shows this.
   virtual void StateGrew(const AgentState& state) = 0;
-  // The body of a request to the model, as it is sent. Called before its response; concurrently by sub-agents.
+  // A request to the model, as it is sent. Called before its response; concurrently by sub-agents.
   struct Sent {
     SentRequest::Purpose purpose;
     std::uint32_t round_index;
     const std::string& model;  // the provider's own name
     std::string address;       // host of the provider's API; empty: none
     std::string_view body;
-    const SentModules* modules = nullptr;  // of the system prompt; null: it has none
-    std::string call_id = {};              // of the sub-agent's call
+    const RequestSources* sources = nullptr;  // null: it has neither modules nor tools
+    std::string call_id = {};                 // of the sub-agent's call
   };
-  virtual void Requested(const Sent& /*sent*/) {}
+  // Returns its index in the record of the interaction; nullopt: it is not on record.
+  virtual std::optional<std::size_t> Requested(const Sent& /*sent*/) { return std::nullopt; }
+  // What came of the request with this index. Called once, before what follows from it is shown.
+  virtual void Responded(std::size_t /*request*/, SentResponse /*response*/) {}
   // The cost of a response with calls. Called before the response is shown; the usage event follows when the calls have
   // ended.
   virtual void Spent(std::uint32_t /*round_index*/, const TokenUsage& /*usage*/) {}
@@ -237,10 +246,10 @@ void DescribeOutcome(Span& span, const AgentOutcome& outcome);
 struct RequestReason {
   SentRequest::Purpose purpose = SentRequest::Purpose::kTurn;
   std::uint32_t round_index = 0;
-  const SentModules* modules = nullptr;  // AgentObserver::Sent::modules
+  const RequestSources* sources = nullptr;  // AgentObserver::Sent::sources
 };
-// Sends a request to the model (ModelClient::Generate) in a child span of `parent`, and has it put on record. What
-// `request` refers to, `stream` and `parent` must live until the response.
+// Sends a request to the model (ModelClient::Generate) in a child span of `parent`, and has it and its response put on
+// record. What `request` refers to, `stream` and `parent` must live until the response.
 Async<Result<ModelResponse>> AskModelClient(const AgentParts& parts, ModelRequest request, ModelStream& stream,
                                             std::stop_token stop, const Span& parent, RequestReason why);
 

@@ -50,6 +50,17 @@ std::vector<std::string> UsedCallIds(const Messages& messages) {
   return ids;
 }
 
+// Of those that are not built in.
+std::vector<ToldTool> OriginsOf(const std::vector<ToolSpec>& told, const ToolSet& tools) {
+  std::vector<ToldTool> origins;
+  for (const ToolSpec& spec : told) {
+    const Tool* const tool = tools.Find(spec.name);
+    if (tool == nullptr || tool->traits().origin.kind == ToolOrigin::Kind::kBuiltIn) continue;
+    origins.push_back({spec.name, tool->traits().origin});
+  }
+  return origins;
+}
+
 // An answer that the provider pauses more often is shown as cut off.
 constexpr int kMostPauses = 16;
 
@@ -278,12 +289,8 @@ void AgentLoop::ComposeSystemPrompt() {
   std::vector<PromptModule> modules = ComposedModules(parts_.prompt, ToldSpecs(), values);
   if (!told_by_guard_.empty()) modules.push_back({.name = std::string(kHookPart), .text = told_by_guard_});
   system_ = JoinModules(modules);
-  system_modules_ = {};
-  for (PromptModule& module : modules) {
-    system_modules_.names.push_back(std::move(module.name));
-    system_modules_.bytes.push_back(module.text.size());
-  }
-  if (!modules.empty()) system_modules_.bytes.pop_back();
+  sources_.modules.clear();
+  for (PromptModule& module : modules) sources_.modules.push_back({std::move(module.name), module.text.size()});
   context_.SetSystemPrompt(system_);
 }
 
@@ -447,6 +454,7 @@ Async<Result<ModelResponse>> AgentLoop::SendRequest() {
   if (!view) co_return Fail(view.error());
   const std::size_t said = *parts_.said;
   if (said >= limits_.max_said) co_return Fail(TooMuchSaid(limits_.max_said));
+  sources_.tools = OriginsOf(tools, *turn_.tools);
   const Messages& messages = whole ? sent.messages : *view;
   estimate_ = context_.Estimate(messages, tools);
   ModelRequest request{.model = model_name_,
@@ -458,7 +466,7 @@ Async<Result<ModelResponse>> AgentLoop::SendRequest() {
                        .used_call_ids = UsedCallIds(turn_.state.messages),
                        .may_search = MaySearch(parts_.approvals, limits_, *turn_.tools)};
   Result<ModelResponse> response = co_await AskModelClient(parts_, std::move(request), *said_, turn_.stop, turn_.span,
-                                                           {.round_index = turn_.round, .modules = &system_modules_});
+                                                           {.round_index = turn_.round, .sources = &sources_});
   *parts_.said += said_->bytes() + (response ? SizeBesideText(*response) : 0);
   co_return response;
 }

@@ -82,7 +82,7 @@ class AgentLoop {
   std::string sub_agents_;                            // those that the model is told of
   std::string memory_;                                // the memory in the prompt; see ShowMemory
   std::string system_;                                // the prompt of the request under way
-  SentModules system_modules_;                        // of system_
+  RequestSources sources_;                            // its modules, and the tools
   std::string told_by_guard_;                         // the guard's part of it
   int times_sent_back_ = 0;
   int times_paused_ = 0;               // by the provider, which then went on

@@ -116,12 +116,15 @@ class NestedSteps final : public AgentObserver, public ApprovalGate {
   void AddThinkingDelta(std::uint32_t, std::string_view) override {}
   void FlushDeltas() override {}
   void StateGrew(const AgentState&) override {}
-  void Requested(const Sent& sent) override {
+  std::optional<std::size_t> Requested(const Sent& sent) override {
     Sent of_sub_agent = sent;
     of_sub_agent.purpose = SentRequest::Purpose::kSubAgent;
     of_sub_agent.round_index = task_.round_index;
     of_sub_agent.call_id = task_.call_id;
-    outer_.Requested(of_sub_agent);
+    return outer_.Requested(of_sub_agent);
+  }
+  void Responded(std::size_t request, SentResponse response) override {
+    outer_.Responded(request, std::move(response));
   }
   // The last round with an event.
   std::uint32_t last_round() const { return last_round_; }

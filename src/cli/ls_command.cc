@@ -184,25 +184,59 @@ Exited RunCat(const CommandLine& line, const Environment& environment) {
 
 namespace {
 
-int ShowRequests(const Interaction& interaction) {
-  if (interaction.user_message.empty()) return kExitOk;  // what a person did by hand
-  if (!interaction.record || !interaction.record->requests) {
+// "stop, 812 ms to the first token, 2,345 ms, 1,200 + 34 tokens, req_123"
+std::string Describe(const SentResponse& response) {
+  std::string text = response.error.empty() ? std::string(ToString(response.finish)) : "failed: " + response.error;
+  if (response.first_token_ms) text += ", " + std::to_string(*response.first_token_ms) + " ms to the first token";
+  text += ", " + std::to_string(response.ms) + " ms";
+  if (const TokenUsage& usage = response.usage; usage != TokenUsage{}) {
+    text += ", " + std::to_string(usage.input_tokens) + " + " + std::to_string(usage.output_tokens) + " tokens";
+  }
+  for (const std::string& more : {response.model, response.request_id}) {
+    if (!more.empty()) text += ", " + more;
+  }
+  return VisibleLine(text);
+}
+
+// "MCP server docs (Docs 1.2, protocol 2025-11-25): docs__find docs__read", a line for each origin.
+std::string DescribeTools(const std::vector<ToldTool>& tools) {
+  std::string text;
+  const ToolOrigin* last = nullptr;
+  for (const auto& [name, origin] : tools) {
+    const bool is_same = last != nullptr && last->kind == origin.kind && last->name == origin.name;
+    last = &origin;
+    if (!is_same) {
+      text += std::string("\n   ") + (origin.kind == ToolOrigin::Kind::kClient ? "client: " : "MCP server ") +
+              VisibleLine(origin.name);
+      if (!origin.version.empty()) text += " (" + VisibleLine(origin.version + ", protocol " + origin.revision) + ")";
+      text += ":";
+    }
+    text += " " + VisibleLine(name);
+  }
+  return text.empty() ? text : text.substr(1) + "\n";
+}
+
+int ShowRequests(const RequestsOnRecord& found) {
+  if (!found.requests) {
     Warn(kRequestsNotOnRecord);
     return kExitFailure;
   }
   std::size_t index = 0;
-  for (const SentRequest& each : *interaction.record->requests) {
+  std::string tools;  // of the request before
+  for (const SentRequest& each : *found.requests) {
     Print(std::to_string(index++) + "  " + std::string(ToString(each.purpose)) + "  " + FormatTimestamp(each.at) +
           "  " + VisibleLine(each.model) + "  " + std::to_string(each.body.bytes) + " bytes  " +
           VisibleLine(each.body.digest) + "\n");
+    if (each.response) Print("   " + Describe(*each.response) + "\n");
+    if (const std::string now = DescribeTools(each.tools); now != tools) Print(tools = now);
   }
   return kExitOk;
 }
 
-int ShowInteraction(ChatReader& reader, const RecordReference& what, const CommandLine& line) {
+Exited ShowInteraction(ChatReader& reader, const RecordReference& what, const CommandLine& line) {
   const auto interaction = reader.store().LoadInteraction(what.chat, *what.interaction);
   if (!interaction) return Complain(NotThere(interaction.error(), what, reader.options().data_dir));
-  if (line.requests) return ShowRequests(*interaction);
+  if (line.requests) return ShowRequests(TRY(RequestBodies(reader.store(), nullptr).AllOf(*interaction)));
   Print(line.json ? DumpJson(ToJson(*interaction)) + "\n" : FormatInteraction(*interaction, /*superseded=*/false));
   return kExitOk;
 }
@@ -224,10 +258,16 @@ int ShowChat(ChatReader& reader, const RecordReference& what, const CommandLine&
   return chat->damaged.empty() ? kExitOk : kExitFailure;
 }
 
+// Without the lists that another interaction's requests have.
+RequestsOnRecord OwnRequests(const Interaction& interaction) {
+  if (!interaction.record) return {};
+  return {.requests = interaction.record->requests, .program = interaction.record->program};
+}
+
 Exited ShowFile(const CommandLine& line, const Environment& environment) {
   const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
   const auto interaction = TRY(ReadLoneInteraction(line.argument, options));
-  if (line.requests) return ShowRequests(interaction);
+  if (line.requests) return ShowRequests(OwnRequests(interaction));
   Print(line.json ? DumpJson(ToJson(interaction)) + "\n" : FormatInteraction(interaction, /*superseded=*/false));
   return kExitOk;
 }
@@ -239,7 +279,8 @@ Exited RunShow(const CommandLine& line, const Environment& environment) {
   if (!stored) return ShowFile(line, environment);
   auto& [reader, what] = *stored;
   if (line.requests && !what.interaction) return Misused("--requests is for one interaction, CHAT/INTERACTION");
-  return what.interaction ? ShowInteraction(reader, what, line) : ShowChat(reader, what, line);
+  if (what.interaction) return ShowInteraction(reader, what, line);
+  return ShowChat(reader, what, line);
 }
 
 }  // namespace reprise

@@ -77,8 +77,18 @@ std::string_view EventType(const EventPayload& payload);
 Json ToJson(const RequestMarks& marks);
 Result<RequestMarks> RequestMarksFromJson(const Json& json);
 std::string_view ToString(SentRequest::Purpose purpose);
+std::string_view ToString(SentResponse::Finish finish);
+// The number of failed requests that this one repeats, as far as the record tells.
+std::size_t AttemptOf(const std::vector<SentRequest>& requests, std::size_t index);
+// `asked`: the model that the request named, whose name is left out.
+Json ToJson(const SentResponse& response, const std::string& asked);
+Result<SentResponse> SentResponseFromJson(const Json& json, const std::string& asked);
+// By origin: [{"server":"docs","version":"Docs 1.2","revision":"2025-11-25","tools":{"docs__find":"sha256:..."}},
+// {"client":"browser","tools":{...}}].
+Json ToJson(const std::vector<ToldTool>& tools);
 Json ToJson(const SentRequest& request);
-Result<SentRequest> SentRequestFromJson(const Json& json);
+// `model`: that of a request which names none.
+Result<SentRequest> SentRequestFromJson(const Json& json, const std::string& model = {});
 
 Json ToJson(const ClientRequest& request);
 Result<ClientRequest> ClientRequestFromJson(const Json& json);

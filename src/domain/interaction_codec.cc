@@ -1,3 +1,4 @@
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/try.h"
@@ -45,7 +46,27 @@ void Write(auto& out, const Attachment& attachment) {
   if (!attachment.note.empty()) out["note"] = attachment.note;
 }
 
-void Write(auto& out, const RunRecord& record) {
+// The usage of each round's answer, as its events tell. A summary's comes before it.
+std::map<std::uint32_t, TokenUsage> UsageByRound(const std::vector<AgentEvent>& events) {
+  std::map<std::uint32_t, TokenUsage> usage;
+  for (const AgentEvent& each : events) {
+    if (const auto* told = std::get_if<event::Usage>(&each.payload)) usage[each.round_index] = told->tokens;
+  }
+  return usage;
+}
+
+// Whether the usage of the response is that of its round, so that only the event has it.
+bool IsOfRound(const SentRequest& request) {
+  return request.purpose == SentRequest::Purpose::kTurn && request.response && request.response->error.empty();
+}
+
+// The provider's own name of the interaction's model, which its requests leave out.
+std::string OwnName(const std::string& model) {
+  const std::size_t slash = model.find('/');
+  return slash == std::string::npos ? std::string() : model.substr(slash + 1);
+}
+
+void Write(auto& out, const RunRecord& record, const Interaction& of) {
   out["first_message"] = record.first_message;
   if (const auto& from = record.resumed_from) {
     out["resumed_from"] = Json{{"interaction_id", from->interaction.str()}, {"call_ids", from->call_ids}};
@@ -55,15 +76,29 @@ void Write(auto& out, const RunRecord& record) {
   if (record.request) out["request"] = ToJson(*record.request);
   if (!record.traceparent.empty()) out["traceparent"] = record.traceparent;
   if (record.names_model) out["names_model"] = true;
+  if (!record.program.empty()) out["program"] = record.program;
   if (record.redacted) out["redacted"] = true;
   if (record.requests) {
     Json requests = Json::array();
-    for (const SentRequest& each : *record.requests) requests.push_back(ToJson(each));
+    const auto told = UsageByRound(of.events);
+    const std::string model = OwnName(of.model);
+    for (const SentRequest& each : *record.requests) {
+      Json request = ToJson(each);
+      if (each.model == model) request.erase("model");
+      if (const auto known = told.find(each.round); IsOfRound(each) && known != told.end()) {
+        Json& response = request["response"];
+        if (each.response->usage == known->second)
+          response.erase("usage");
+        else
+          WriteUsage(response["usage"], each.response->usage);
+      }
+      requests.push_back(std::move(request));
+    }
     out["requests"] = std::move(requests);
   }
 }
 
-Result<RunRecord> RecordFromJson(const Json& json) {
+Result<RunRecord> RecordFromJson(const Json& json, const Interaction& of) {
   JsonReader reader(json, "record");
   RunRecord record{.first_message = static_cast<std::size_t>(reader.Integer("first_message"))};
   if (reader.Integer("first_message") < 0) reader.Reject("first_message");
@@ -80,12 +115,22 @@ Result<RunRecord> RecordFromJson(const Json& json) {
   if (reader.Find("files_from")) record.files_from = OptionalId(reader, "files_from");
   if (reader.Find("traceparent")) record.traceparent = reader.String("traceparent");
   record.names_model = reader.Bool("names_model", false);
+  record.program = reader.OptionalString("program").value_or("");
   record.redacted = reader.Bool("redacted", false);
   if (const Json* request = reader.Find("request")) record.request = reader.Take(ClientRequestFromJson(*request), {});
   if (reader.Find("requests") != nullptr) {
     record.requests.emplace();
     if (const Json* requests = reader.Array("requests")) {
-      for (const Json& each : *requests) record.requests->push_back(TRY(SentRequestFromJson(each)));
+      const auto told = UsageByRound(of.events);
+      const std::string model = OwnName(of.model);
+      for (const Json& each : *requests) {
+        SentRequest request = TRY(SentRequestFromJson(each, model));
+        if (const auto known = told.find(request.round);
+            IsOfRound(request) && known != told.end() && !each["response"].contains("usage")) {
+          request.response->usage = known->second;
+        }
+        record.requests->push_back(std::move(request));
+      }
     }
   }
   if (reader.error()) return Fail(*reader.error());
@@ -124,7 +169,8 @@ void Write(auto& out, const Interaction& interaction, auto write_state) {
   } else {
     out["completed_at"] = nullptr;
   }
-  if (interaction.record) WriteObject(out, "record", [&](auto& record) { Write(record, *interaction.record); });
+  if (interaction.record)
+    WriteObject(out, "record", [&](auto& record) { Write(record, *interaction.record, interaction); });
   if (interaction.imported) out["imported"] = true;
   if (!interaction.workspace.empty()) out["workspace"] = interaction.workspace;
 }
@@ -249,7 +295,9 @@ Result<Interaction> InteractionFromJson(const Json& json) {
   interaction.error = ErrorFromJson(reader);
   interaction.created_at = reader.Time("created_at");
   interaction.completed_at = reader.OptionalTime("completed_at");
-  if (const Json* record = reader.Find("record")) interaction.record = reader.Take(RecordFromJson(*record), {});
+  if (const Json* record = reader.Find("record")) {
+    interaction.record = reader.Take(RecordFromJson(*record, interaction), {});
+  }
   interaction.imported = reader.Bool("imported", false);
   if (reader.Find("workspace")) interaction.workspace = reader.String("workspace");
   if (reader.error()) return Fail(*reader.error());

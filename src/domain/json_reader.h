@@ -100,16 +100,6 @@ class JsonReader {
     }
     return strings;
   }
-  std::vector<std::uint64_t> Sizes(const char* key) {
-    std::vector<std::uint64_t> sizes;
-    const Json* array = Array(key);
-    if (array == nullptr) return sizes;
-    for (const Json& each : *array) {
-      if (!each.is_number_unsigned()) return Reject(key), sizes;
-      sizes.push_back(each.get<std::uint64_t>());
-    }
-    return sizes;
-  }
   const Json* Find(const char* key) const {
     if (!json_.is_object()) return nullptr;
     const auto found = json_.find(key);

@@ -12,6 +12,8 @@ namespace reprise {
 namespace {
 
 constexpr std::string_view kPurposes[] = {"turn", "summary", "sub_agent"};
+constexpr std::string_view kFinishes[] = {"stop",           "tool_calls", "length", "context_window",
+                                          "content_filter", "refusal",    "pause",  "other"};
 constexpr const char* kPieces[] = {"text", "head", "tail", "content", "arguments", "quoted", "file"};
 
 bool HasCall(BodyPiece::Kind kind) { return kind == BodyPiece::Kind::kArguments || kind == BodyPiece::Kind::kQuoted; }
@@ -70,7 +72,100 @@ Result<BodyPiece> PieceFromJson(const Json& json) {
   return NotA("piece");
 }
 
+Json ToJson(const ToldModule& module) { return module.bytes ? Json{module.name, *module.bytes} : Json(module.name); }
+
+Result<ToldModule> ModuleFromJson(const Json& json) {
+  if (json.is_string()) return ToldModule{json.get<std::string>()};
+  if (!json.is_array() || json.size() != 2 || !json[0].is_string() || !json[1].is_number_unsigned()) {
+    return NotA("module");
+  }
+  return ToldModule{json[0].get<std::string>(), json[1].get<std::uint64_t>()};
+}
+
+const char* NameOf(ToolOrigin::Kind kind) { return kind == ToolOrigin::Kind::kClient ? "client" : "server"; }
+
+// Adds the tools of one origin to the list.
+Result<void> ReadTools(const Json& json, std::vector<ToldTool>& tools) {
+  JsonReader reader(json, "request");
+  ToolOrigin origin{.version = reader.OptionalString("version").value_or(""),
+                    .revision = reader.OptionalString("revision").value_or("")};
+  origin.kind = reader.Find("client") != nullptr ? ToolOrigin::Kind::kClient : ToolOrigin::Kind::kServer;
+  origin.name = reader.String(NameOf(origin.kind));
+  const Json* const offers = reader.Find("tools");
+  if (reader.error() || offers == nullptr || !offers->is_object()) return NotA("tool");
+  for (const auto& [name, digest] : offers->items()) {
+    if (!digest.is_string()) return NotA("tool");
+    origin.digest = digest.get<std::string>();
+    tools.push_back({name, origin});
+  }
+  return {};
+}
+
 }  // namespace
+
+Json ToJson(const std::vector<ToldTool>& tools) {
+  Json list = Json::array();
+  for (const auto& [name, origin] : tools) {
+    Json of = {{NameOf(origin.kind), origin.name}};
+    if (!origin.version.empty()) of["version"] = origin.version;
+    if (!origin.revision.empty()) of["revision"] = origin.revision;
+    const auto is_same = [&](Json each) {
+      each.erase("tools");
+      return each == of;
+    };
+    if (list.empty() || !is_same(list.back())) list.push_back(of);
+    list.back()["tools"][name] = origin.digest;
+  }
+  return list;
+}
+
+std::size_t AttemptOf(const std::vector<SentRequest>& requests, std::size_t index) {
+  const SentRequest& of = requests[index];
+  std::size_t attempt = 0;
+  for (std::size_t i = index; i-- > 0;) {
+    const SentRequest& each = requests[i];
+    if (each.round != of.round || each.purpose != of.purpose || each.call_id != of.call_id) continue;
+    // A round has one answer, so earlier requests for it failed.
+    const bool has_failed = each.response ? !each.response->error.empty() : of.purpose == SentRequest::Purpose::kTurn;
+    if (!has_failed) break;
+    ++attempt;
+  }
+  return attempt;
+}
+
+std::string_view ToString(SentResponse::Finish finish) { return kFinishes[static_cast<int>(finish)]; }
+
+Json ToJson(const SentResponse& response, const std::string& asked) {
+  Json json = {{"ms", response.ms}};
+  if (response.first_token_ms) json["first_token_ms"] = *response.first_token_ms;
+  if (!response.error.empty()) json["error"] = response.error;
+  if (response.finish != SentResponse::Finish::kStop) json["finish"] = ToString(response.finish);
+  if (response.model != (response.error.empty() ? asked : "")) json["model"] = response.model;
+  if (response.usage != TokenUsage{}) WriteUsage(json["usage"], response.usage);
+  if (!response.request_id.empty()) json["request_id"] = response.request_id;
+  return json;
+}
+
+Result<SentResponse> SentResponseFromJson(const Json& json, const std::string& asked) {
+  JsonReader reader(json, "response");
+  SentResponse response{.error = reader.OptionalString("error").value_or(""),
+                        .ms = reader.Integer("ms"),
+                        .request_id = reader.OptionalString("request_id").value_or("")};
+  response.model = reader.OptionalString("model").value_or(response.error.empty() ? asked : "");
+  if (reader.Find("first_token_ms") != nullptr) response.first_token_ms = reader.Integer("first_token_ms");
+  if (const auto finish = reader.OptionalString("finish")) {
+    const auto* const found = std::find(std::begin(kFinishes), std::end(kFinishes), *finish);
+    if (found == std::end(kFinishes)) return NotA("finish");
+    response.finish = static_cast<SentResponse::Finish>(found - std::begin(kFinishes));
+  }
+  if (const Json* usage = reader.Find("usage")) {
+    JsonReader inner(*usage, "usage");
+    response.usage = ReadUsage(inner);
+    if (inner.error()) reader.Reject("usage");
+  }
+  if (reader.error()) return Fail(*reader.error());
+  return response;
+}
 
 Json ToJson(const RequestMarks& marks) {
   Json json = {{"place", ToJson(marks.place)}};
@@ -114,24 +209,39 @@ Json ToJson(const SentRequest& request) {
   if (request.round > 0) json["round"] = request.round;
   if (request.purpose != SentRequest::Purpose::kTurn) json["purpose"] = ToString(request.purpose);
   if (!request.address.empty()) json["address"] = request.address;
+  if (!request.call_id.empty()) json["call_id"] = request.call_id;
   if (request.modules) {
-    json["modules"] = request.modules->names;
-    if (!request.modules->bytes.empty()) json["module_bytes"] = request.modules->bytes;
+    json["modules"] = Json::array();
+    for (const ToldModule& module : *request.modules) json["modules"].push_back(ToJson(module));
   }
+  if (!request.tools.empty()) json["tools"] = ToJson(request.tools);
   if (request.body.before) json["before"] = ToJson(*request.body.before);
   for (const BodyPiece& piece : request.body.pieces) json["body"].push_back(ToJson(piece));
+  if (request.response) json["response"] = ToJson(*request.response, request.model);
   return json;
 }
 
-Result<SentRequest> SentRequestFromJson(const Json& json) {
+Result<SentRequest> SentRequestFromJson(const Json& json, const std::string& model) {
   JsonReader reader(json, "request");
   SentRequest request{.at = reader.Time("at"),
-                      .model = reader.String("model"),
-                      .address = reader.OptionalString("address").value_or("")};
+                      .model = reader.OptionalString("model").value_or(model),
+                      .address = reader.OptionalString("address").value_or(""),
+                      .call_id = reader.OptionalString("call_id").value_or("")};
   if (reader.Find("round") != nullptr) request.round = static_cast<std::uint32_t>(reader.Integer("round"));
   if (reader.Find("modules") != nullptr) {
-    request.modules = SentModules{.names = reader.Strings("modules")};
-    if (reader.Find("module_bytes") != nullptr) request.modules->bytes = reader.Sizes("module_bytes");
+    request.modules.emplace();
+    if (const Json* modules = reader.Array("modules")) {
+      for (const Json& each : *modules) request.modules->push_back(TRY(ModuleFromJson(each)));
+    }
+  }
+  if (reader.Find("tools") != nullptr) {
+    if (const Json* tools = reader.Array("tools")) {
+      for (const Json& each : *tools) TRY(ReadTools(each, request.tools));
+    }
+  }
+  if (request.model.empty() && reader.Find("model") == nullptr) return NotA("model");
+  if (const Json* response = reader.Find("response")) {
+    request.response = TRY(SentResponseFromJson(*response, request.model));
   }
   request.body.digest = reader.String("digest");
   request.body.bytes = static_cast<std::uint64_t>(reader.Integer("bytes"));

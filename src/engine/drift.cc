@@ -32,6 +32,8 @@
 namespace reprise {
 namespace {
 
+using SentModules = std::vector<ToldModule>;
+
 // --- the request of today --------------------------------------------------------------------------------------------
 
 // All that an agent has beside its prompt and its tools, for one request that is not sent.
@@ -46,9 +48,10 @@ class Drafting final : public ModelClient, public Unattended {
     draft.is_draft = true;
     client_.Generate(draft, stream, std::move(stop), std::move(done));
   }
-  void Requested(const Sent& sent) override {
+  std::optional<std::size_t> Requested(const Sent& sent) override {
     body_ = sent.body;
-    if (sent.modules) modules_ = *sent.modules;
+    if (sent.sources) modules_ = sent.sources->modules;
+    return std::nullopt;
   }
   ApprovalMode ModeFor(const std::string&) override { return mode_; }
 
@@ -214,14 +217,14 @@ bool IsFilled(std::string text, std::string pattern) {
 // The modules of a system prompt with their texts; nullopt if they do not add up to it.
 std::optional<std::vector<PromptModule>> Split(std::string_view system, const SentModules& modules) {
   std::vector<PromptModule> parts;
-  if (modules.names.empty() || modules.bytes.size() + 1 != modules.names.size()) return std::nullopt;
-  for (std::size_t i = 0; i < modules.bytes.size(); ++i) {
-    const std::uint64_t bytes = modules.bytes[i];
-    if (bytes > system.size() || !system.substr(bytes).starts_with(kBlankLine)) return std::nullopt;
-    parts.push_back({.name = modules.names[i], .text = std::string(system.substr(0, bytes))});
+  for (std::size_t i = 0; i + 1 < modules.size(); ++i) {
+    const std::uint64_t bytes = modules[i].bytes.value_or(system.size());
+    if (bytes >= system.size() || !system.substr(bytes).starts_with(kBlankLine)) return std::nullopt;
+    parts.push_back({.name = modules[i].name, .text = std::string(system.substr(0, bytes))});
     system.remove_prefix(bytes + kBlankLine.size());
   }
-  parts.push_back({.name = modules.names.back(), .text = std::string(system)});
+  if (modules.empty() || !modules.back().bytes) return std::nullopt;
+  parts.push_back({.name = modules.back().name, .text = std::string(system)});
   return parts;
 }
 
@@ -264,17 +267,23 @@ class Comparison {
     }
   }
 
-  // Compares a body with that of today. `modules`: the recorded ones; nullopt: not on record.
-  void Compare(std::uint64_t index, const std::optional<SentModules>& modules, const Told& before, const Told& after,
+  // Compares a body with that of today. `listed` has the lists of the recorded one; nullopt: not on record.
+  void Compare(std::uint64_t index, const std::optional<SentRequest>& listed, const Told& before, const Told& after,
                const SentModules& modules_now, bool is_shortened) {
     index_ = index;
+    of_clients_.clear();
+    if (listed) {
+      for (const auto& [name, origin] : listed->tools) {
+        if (origin.kind == ToolOrigin::Kind::kClient) of_clients_.insert(name);
+      }
+    }
     if (before.system_role != after.system_role) {
       Add({.cause = Drift::Cause::kProgram,
            .path = before.messages_path + "/0/role",
            .before = before.system_role,
            .after = after.system_role});
     }
-    ComparePrompt(before, modules.value_or(SentModules()), after, modules_now);
+    ComparePrompt(before, listed && listed->modules ? *listed->modules : SentModules(), after, modules_now);
     if (before.tools != after.tools) {
       const auto was = ToolsIn(before.tools), is = ToolsIn(after.tools);
       was == is ? AddCacheMark("/tools", before.tools, after.tools) : CompareTools(was, is);
@@ -411,7 +420,8 @@ class Comparison {
                     const std::vector<std::pair<std::string, Json>>& after) {
     using Named = std::pair<std::string, Json>;
     const auto is_unknown = [&](const std::string& name) {
-      return IsAway(name, "__") || (!away_.empty() && name == kSearchToolsName);
+      if (of_clients_.contains(name) || IsAway(name, "__")) return true;
+      return name == kSearchToolsName && !(away_.empty() && of_clients_.empty());
     };
     std::vector<std::string> was, is;  // the order of those that both have
     for (std::size_t i = 0; i < before.size(); ++i) {
@@ -473,7 +483,8 @@ class Comparison {
 
   DriftReport& report_;
   const std::vector<ModulePattern> patterns_;
-  std::vector<std::string> away_;  // MCP servers that are not connected
+  std::vector<std::string> away_;     // MCP servers that are not connected
+  std::set<std::string> of_clients_;  // tools of an editor or another client, in the recorded request
   std::uint64_t index_ = 0;
   std::set<std::tuple<Drift::Cause, std::string, std::string, std::string>> known_;
 };
@@ -584,7 +595,7 @@ Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bod
     }
     ++report.requests;
     if (draft->body == *recorded) continue;
-    comparison.Compare(i, TRY(bodies.ModulesOf(interaction, i)), told, TRY(ReadTold(draft->body)), draft->modules,
+    comparison.Compare(i, TRY(bodies.WithLists(interaction, i)), told, TRY(ReadTold(draft->body)), draft->modules,
                        is_shortened);
   }
   return report;

@@ -32,10 +32,10 @@ struct PresentAgent {
 
 // Puts each request of the turn together anew, along the recorded answers and results, and compares it with the one on
 // record. Sends nothing, and runs no tool and no hook. Not compared: requests for summaries and of sub-agents, a hook's
-// or a client's text in the prompt, values of placeholders, tools and words of MCP servers that are not connected, and
-// requests with a file that was deleted since. What a provider has taught a client is known only where that client
-// lives, so elsewhere it counts as drift. May run jobs of `executor`. kConflict (reason "not_replayable") if no
-// requests are on record. REQUIRES: CheckReplayable.
+// or a client's text in the prompt, values of placeholders, tools and words of MCP servers that are not connected,
+// tools of an editor, and requests with a file that was deleted since. What a provider has taught a client is known
+// only where that client lives, so elsewhere it counts as drift. May run jobs of `executor`. kConflict (reason
+// "not_replayable") if no requests are on record. REQUIRES: CheckReplayable.
 Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bodies, const PresentAgent& agent,
                               const Executor& executor);
 

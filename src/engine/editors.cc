@@ -11,6 +11,7 @@
 #include "base/system.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "crypto/digest.h"
 #include "reprise/event_log.h"
 
 namespace reprise {
@@ -150,6 +151,9 @@ class Editors::OfferedTool final : public Tool {
     traits_.requires_approval = true;
     traits_.risk = Risk::kHigh;
     traits_.approval_reason = "runs beside the editor, by " + offer.server;
+    traits_.origin = {.kind = ToolOrigin::Kind::kClient,
+                      .name = offer.server,
+                      .digest = Sha256Digest({traits_.spec.description, "\n", traits_.spec.parameters})};
     traits_.terms = DumpJson({"editor", offer.server, offer.terms});
   }
 

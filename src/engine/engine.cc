@@ -347,13 +347,16 @@ Result<InteractionDiff> Engine::DiffOf(const ChatId& chat, InteractionId interac
   return impl_->workspace.DiffOf(chat, interaction, call_id);
 }
 
-Result<std::optional<std::vector<SentRequest>>> Engine::RequestsOf(const ChatId& chat, InteractionId interaction) {
-  auto found = TRY(impl_->interactions.FindRecorded(chat, interaction));
-  return found.record ? std::move(found.record->requests) : std::nullopt;
+Result<RequestsOnRecord> Engine::RequestsOf(const ChatId& chat, InteractionId interaction) {
+  return impl_->interactions.RequestsOf(chat, interaction);
 }
 
 Result<std::string> Engine::RequestBody(const ChatId& chat, InteractionId interaction, std::uint64_t index) {
   return impl_->interactions.RequestBody(chat, interaction, index);
+}
+
+Result<ToldRequest> Engine::ToldBy(const ChatId& chat, InteractionId interaction, std::uint64_t index) {
+  return impl_->interactions.ToldBy(chat, interaction, index);
 }
 
 Result<std::vector<ChatListEntry>> Engine::ListChats() { return impl_->chats.List(); }

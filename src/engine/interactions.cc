@@ -9,6 +9,7 @@
 #include "engine/attachments.h"
 #include "engine/request_body.h"
 #include "engine/run_journal.h"
+#include "engine/told_request.h"
 
 namespace reprise {
 
@@ -144,6 +145,26 @@ Result<Interaction> Interactions::FindRecorded(const ChatId& chat, InteractionId
   auto found = TRY(Find(chat, id));
   if (IsFinished(found.status)) return found;
   return Fail(Reason::kNotFinished, "the interaction has not come to its end yet");
+}
+
+Result<RequestsOnRecord> Interactions::RequestsOf(const ChatId& chat, InteractionId id) const {
+  const Interaction asked = TRY(FindRecorded(chat, id));
+  return RequestBodies(services_.parts.store, nullptr).AllOf(asked);
+}
+
+Result<ToldRequest> Interactions::ToldBy(const ChatId& chat, InteractionId id, std::uint64_t index) const {
+  const Interaction asked = TRY(FindRecorded(chat, id));
+  std::optional<FilesInStore> files;
+  if (services_.parts.files) files.emplace(*services_.parts.files, chat);
+  RequestBodies bodies(services_.parts.store, files ? &*files : nullptr);
+  const std::string body = TRY(bodies.ForPeople(asked, index));
+  const auto listed = TRY(bodies.WithLists(asked, index));
+  std::string before;
+  if (const auto& place = (*asked.record->requests)[index].body.before) {
+    const bool is_here = place->interaction == id;
+    before = TRY(bodies.ForPeople(is_here ? asked : TRY(FindRecorded(chat, place->interaction)), place->index));
+  }
+  return InParts(body, before, listed ? *listed->modules : std::vector<ToldModule>());
 }
 
 Result<std::string> Interactions::RequestBody(const ChatId& chat, InteractionId id, std::uint64_t index) const {

@@ -41,9 +41,10 @@ class Interactions {
   Result<Interaction> FindFinished(const ChatId& chat, InteractionId id) const;
   // The same for a replay: kConflict (reason "not_replayable") while it runs.
   Result<Interaction> FindReplayable(const ChatId& chat, InteractionId id) const;
-  // As Engine::RequestsOf and RequestBody.
-  Result<Interaction> FindRecorded(const ChatId& chat, InteractionId id) const;
+  // As Engine::RequestsOf, RequestBody and ToldBy.
+  Result<RequestsOnRecord> RequestsOf(const ChatId& chat, InteractionId id) const;
   Result<std::string> RequestBody(const ChatId& chat, InteractionId id, std::uint64_t index) const;
+  Result<ToldRequest> ToldBy(const ChatId& chat, InteractionId id, std::uint64_t index) const;
   // kNotFound unless the chat exists.
   Result<void> CheckChat(const ChatId& chat) const;
 
@@ -58,6 +59,9 @@ class Interactions {
   void Forget(const ChatId& chat);
 
  private:
+  // One whose requests are complete.
+  Result<Interaction> FindRecorded(const ChatId& chat, InteractionId id) const;
+
   EngineServices& services_;
   BusyChats& busy_;
   mutable Mutex mutex_;

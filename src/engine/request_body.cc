@@ -398,17 +398,35 @@ Result<const std::vector<SentRequest>*> RequestBodies::RequestsOf(const Interact
   return &kept;
 }
 
-Result<std::optional<SentModules>> RequestBodies::ModulesOf(const Interaction& asked, std::uint64_t index) {
+Result<std::optional<SentRequest>> RequestBodies::WithLists(const Interaction& asked, std::uint64_t index) {
   RequestPlace place{asked.id, index};
   for (std::size_t steps = 0; steps < kMostInRow; ++steps) {
     const std::vector<SentRequest>& requests = *TRY(RequestsOf(asked, place.interaction));
     if (place.index >= requests.size()) break;
     const SentRequest& request = requests[place.index];
-    if (request.modules) return request.modules;
+    if (request.modules) return request;
     if (!request.body.before) break;
     place = *request.body.before;
   }
-  return std::optional<SentModules>();
+  return std::optional<SentRequest>();
+}
+
+Result<RequestsOnRecord> RequestBodies::AllOf(const Interaction& asked) {
+  RequestsOnRecord all;
+  if (!asked.record) return all;
+  all.program = asked.record->program;
+  all.requests = asked.record->requests;
+  for (std::size_t i = 0; all.requests && i < all.requests->size(); ++i) {
+    SentRequest& request = (*all.requests)[i];
+    const auto& before = request.body.before;
+    if (request.modules || !before) continue;
+    const bool is_known = before->interaction == asked.id && before->index < i;
+    const auto listed = is_known ? std::optional((*all.requests)[before->index]) : TRY(WithLists(asked, i));
+    if (!listed) continue;
+    request.modules = listed->modules;
+    request.tools = listed->tools;
+  }
+  return all;
 }
 
 std::vector<std::string> RequestBodies::FaultsOf(const Interaction& asked) {
@@ -421,6 +439,61 @@ std::vector<std::string> RequestBodies::FaultsOf(const Interaction& asked) {
     }
   }
   return faults;
+}
+
+namespace {
+
+// Has other content of the same size for files that were deleted.
+class StandIns final : public FilesOfChat {
+ public:
+  StandIns(FilesOfChat* files, const Messages& messages) : files_(files), messages_(messages) {}
+
+  Result<FileListing> List() override { return Nothing(); }
+  Result<StoredFile> Get(const FileId& id) override {
+    auto found = files_ != nullptr ? files_->Get(id) : Nothing();
+    if (found || !IsNotFound(found.error())) return found;
+    for (const Message& message : messages_) {
+      const auto part = std::ranges::find(message.parts, id, &MessagePart::file_id);
+      if (part == message.parts.end() || part->size_bytes > kMostBytes) continue;
+      StoredFile file{.info = {.id = id}, .content = {}};
+      while (file.content.size() < part->size_bytes) file.content += id.str();
+      file.content.resize(part->size_bytes);
+      deleted_[id.str()] = file.content;
+      return file;
+    }
+    return found;
+  }
+  Result<FileInfo> Add(std::string_view, std::string_view, std::string) override { return Nothing(); }
+  Result<void> Delete(const FileId&) override { return Nothing(); }
+
+  void NameIn(std::string& body) const {
+    for (const auto& [id, content] : deleted_) {
+      std::string text;
+      AppendBase64(text, content);
+      const std::string note = "deleted: " + id;
+      for (std::size_t at = body.find(text); !text.empty() && at != body.npos; at = body.find(text, at + note.size())) {
+        body.replace(at, text.size(), note);
+      }
+    }
+  }
+
+ private:
+  static tl::unexpected<Error> Nothing() { return Fail(ErrorCode::kNotFound, "there is no such file"); }
+
+  FilesOfChat* const files_;
+  const Messages& messages_;
+  std::map<std::string, std::string> deleted_;  // id, content
+};
+
+}  // namespace
+
+Result<std::string> RequestBodies::ForPeople(const Interaction& asked, std::uint64_t index) {
+  auto body = Of(asked, index);
+  if (body || !IsNotFound(body.error()) || !asked.final_agent_state) return body;
+  StandIns files(files_, asked.final_agent_state->messages);
+  body = RequestBodies(store_, &files, Digests::kIgnored).Of(asked, index);
+  if (body) files.NameIn(*body);
+  return body;
 }
 
 Result<std::string> RequestBodies::Of(const Interaction& asked, std::uint64_t index) {

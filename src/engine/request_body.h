@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "reprise/engine.h"
 #include "reprise/file_store.h"
 #include "reprise/interaction.h"
 #include "reprise/interaction_store.h"
@@ -52,11 +53,16 @@ class RequestBodies {
   // Of the request `index` of a whole interaction. Fast if the one before it was asked for lately. kNotFound: no
   // such request is on record; RestoreBody's failures, the store's.
   Result<std::string> Of(const Interaction& asked, std::uint64_t index);
+  // The same for people: in place of a file that was deleted since stands "deleted: " and its id.
+  Result<std::string> ForPeople(const Interaction& asked, std::uint64_t index);
   // A line for each request of a whole interaction whose body is not what was sent: "request 2: ...". A body that held
   // a file which was deleted since is no fault.
   std::vector<std::string> FaultsOf(const Interaction& asked);
-  // The modules of its system prompt; nullopt: not on record. The store's failures.
-  Result<std::optional<SentModules>> ModulesOf(const Interaction& asked, std::uint64_t index);
+  // The request with these lists (SentRequest::modules, tools), here or in the one whose lists it has. nullopt: not on
+  // record. The store's failures.
+  Result<std::optional<SentRequest>> WithLists(const Interaction& asked, std::uint64_t index);
+  // All of an interaction, with these lists where they are known. The store's failures.
+  Result<RequestsOnRecord> AllOf(const Interaction& asked);
 
  private:
   Result<const std::vector<SentRequest>*> RequestsOf(const Interaction& asked, InteractionId id);

@@ -430,7 +430,7 @@ void Run::StateGrew(const AgentState& state) {
   if (grants_ != state.grants) grants_ = state.grants;
 }
 
-void Run::Requested(const Sent& sent) {
+std::optional<std::size_t> Run::Requested(const Sent& sent) {
   std::optional<RequestMarks> before;
   Messages messages;
   {
@@ -441,9 +441,16 @@ void Run::Requested(const Sent& sent) {
   const RequestMarks* const marks = before ? &*before : nullptr;
   ShortBody body = ShortenBody(sent.body, marks, messages, files_ ? &*files_ : nullptr);
   const MutexLock lock(show_mutex_);
-  if (left_) return;
-  journal_.AddRequest(id_, sent, std::move(body), marks);
+  if (left_) return std::nullopt;
+  const auto place = journal_.AddRequest(id_, sent, std::move(body), marks);
   Show(Journal::Reach::kProcess);  // the answer may be long in coming
+  return place;
+}
+
+// Stored with the events that follow from it.
+void Run::Responded(std::size_t request, SentResponse response) {
+  const MutexLock lock(show_mutex_);
+  if (!left_) journal_.AddResponse(request, std::move(response));
 }
 
 void Run::Spent(std::uint32_t round_index, const TokenUsage& usage) {

@@ -156,7 +156,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   void AddThinkingDelta(std::uint32_t round_index, std::string_view text) override;
   void FlushDeltas() override;
   void StateGrew(const AgentState& state) override;
-  void Requested(const Sent& sent) override;
+  std::optional<std::size_t> Requested(const Sent& sent) override;
+  void Responded(std::size_t request, SentResponse response) override;
   void Spent(std::uint32_t round_index, const TokenUsage& usage) override;
   // ApprovalGate
   std::vector<std::string> Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests,

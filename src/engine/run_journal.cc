@@ -8,6 +8,7 @@
 #include "crypto/digest.h"
 #include "domain/codec.h"
 #include "engine/recording.h"
+#include "reprise/version.h"
 
 namespace reprise {
 namespace {
@@ -27,6 +28,7 @@ constexpr char kMemory = 'W';         // JSON: the state's working memory
 constexpr char kJobs = 'J';           // JSON: the state's background jobs
 constexpr char kUsage = 'U';          // JSON: the usage of a response whose usage event follows
 constexpr char kRequest = 'Q';        // JSON: [a request that was sent, its marks]
+constexpr char kResponse = 'P';       // JSON: [the index of a request, its response]
 constexpr int kMaxRecordDepth = kMaxJsonDepth + 16;
 
 // Small, because a thousand runs may be open.
@@ -85,6 +87,9 @@ void ReadBegin(const Json& begin, InterruptedRun& run) {
                                           .call_ids = from->at("call_ids").get<std::vector<std::string>>()};
   }
   if (begin.contains("requests")) run.record.requests.emplace();
+  if (const auto program = begin.find("program"); program != begin.end()) {
+    run.record.program = program->get<std::string>();
+  }
   run.record.names_model = begin.contains("names_model");
   if (const auto from = begin.find("files_from"); from != begin.end()) run.record.files_from = IdOrNull(*from);
   if (const auto request = begin.find("request"); request != begin.end()) {
@@ -194,6 +199,12 @@ void ReadItem(char type, std::string_view content, InterruptedRun& run, UsageByR
       }
       return;
     }
+    case kResponse: {
+      const Json response = ParseJson(content).value();
+      SentRequest& request = run.record.requests.value().at(response.at(0).get<std::size_t>());
+      request.response = SentResponseFromJson(response.at(1), request.model).value();
+      return;
+    }
     case kUsage:
       return ReadSpent(ParseJson(content).value(), spent);
     default:
@@ -247,11 +258,24 @@ Json ItemAsJson(char type, std::string_view content) {
       return {{"memory", ParseJson(content).value()}};
     case kRequest:
       return {{"request", ParseJson(content).value().at(0)}};
+    case kResponse:
+      return {{"response", ParseJson(content).value()}};
     case kUsage:
       return {{"usage", ParseJson(content).value()}};
     default:
       throw std::invalid_argument("item");
   }
+}
+
+// Empty if there is nothing.
+std::string ShortDigest(const RequestSources& sources) {
+  std::string text;
+  for (const ToldModule& module : sources.modules) text += module.name + " " + std::to_string(*module.bytes) + "\n";
+  for (const auto& [name, origin] : sources.tools) {
+    text += name + "\n" + origin.name + "\n" + origin.version + "\n" + origin.revision + "\n" + origin.digest + "\n";
+  }
+  constexpr std::size_t kDigits = 8;
+  return text.empty() ? text : Sha256Digest({text}).substr(std::string_view("sha256:").size(), kDigits);
 }
 
 }  // namespace
@@ -261,6 +285,7 @@ void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_discon
                           std::optional<ApprovalMode> approval_mode) {
   record_.traceparent = traceparent;
   record_.requests.emplace();
+  record_.program = REPRISE_VERSION;
   if (!is_kept_) return;
   Json begin = {{"parent_id", TextOrNull(interaction.parent_id)},
                 {"edited_from", TextOrNull(interaction.edited_from)},
@@ -277,6 +302,7 @@ void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_discon
   if (approval_mode) begin["approval_mode"] = ToString(*approval_mode);
   if (!interaction.workspace.empty()) begin["workspace"] = interaction.workspace;
   begin["requests"] = true;  // are on record
+  begin["program"] = record_.program;
   if (!queue_id.empty()) begin["queue_id"] = queue_id;
   if (!traceparent.empty()) begin["traceparent"] = traceparent;
   if (!interaction.attachments.empty()) {
@@ -350,36 +376,36 @@ std::optional<RequestMarks> RunJournal::RequestBefore(const AgentObserver::Sent&
   return found == nullptr ? std::nullopt : std::optional(found->marks);
 }
 
-namespace {
-
-// Short, for RequestMarks; empty if there are none.
-std::string DigestOf(const SentModules& modules) {
-  if (modules.names.empty()) return {};
-  const std::string text = DumpJson(Json{modules.names, modules.bytes});
-  return Sha256Digest({text}).substr(std::string_view("sha256:").size(), 8);
-}
-
-}  // namespace
-
-void RunJournal::AddRequest(InteractionId id, const AgentObserver::Sent& sent, ShortBody body,
-                            const RequestMarks* before) {
-  if (!record_.requests) return;
-  body.marks.place = {id, record_.requests->size()};
-  body.marks.modules = sent.modules ? DigestOf(*sent.modules) : std::string();
+std::optional<std::size_t> RunJournal::AddRequest(InteractionId id, const AgentObserver::Sent& sent, ShortBody body,
+                                                  const RequestMarks* before) {
+  if (!record_.requests) return std::nullopt;
+  const std::size_t index = record_.requests->size();
+  body.marks.place = {id, index};
+  if (sent.sources) body.marks.modules = ShortDigest(*sent.sources);
   const bool repeats = body.body.before && before != nullptr && before->modules == body.marks.modules;
-  std::optional<SentModules> modules;
-  if (!repeats && sent.modules) modules = *sent.modules;
-  const SentRequest& request = record_.requests->emplace_back(SentRequest{.round = sent.round_index,
-                                                                          .purpose = sent.purpose,
-                                                                          .at = Now(),
-                                                                          .model = sent.model,
-                                                                          .address = sent.address,
-                                                                          .modules = std::move(modules),
-                                                                          .body = std::move(body.body)});
+  SentRequest& request = record_.requests->emplace_back(SentRequest{.round = sent.round_index,
+                                                                    .purpose = sent.purpose,
+                                                                    .at = Now(),
+                                                                    .model = sent.model,
+                                                                    .address = sent.address,
+                                                                    .call_id = sent.call_id,
+                                                                    .body = std::move(body.body)});
+  if (!repeats && sent.sources) {
+    request.modules = sent.sources->modules;
+    request.tools = sent.sources->tools;
+  }
   if (is_kept_) AddItem(kRequest, DumpJson(Json{ToJson(request), ToJson(body.marks)}));
   std::erase_if(marks_,
                 [&](const Marked& each) { return each.purpose == sent.purpose && each.call_id == sent.call_id; });
   marks_.push_back({sent.purpose, sent.call_id, std::move(body.marks)});
+  return index;
+}
+
+void RunJournal::AddResponse(std::size_t request, SentResponse response) {
+  if (!record_.requests || request >= record_.requests->size()) return;
+  SentRequest& asked = (*record_.requests)[request];
+  if (is_kept_) AddItem(kResponse, DumpJson(Json{request, ToJson(response, asked.model)}));
+  asked.response = std::move(response);
 }
 
 std::optional<RequestMarks> RunJournal::marks() const {

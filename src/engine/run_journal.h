@@ -74,7 +74,10 @@ class RunJournal {
   const Messages& messages() const { return messages_; }
   // Puts a request of the interaction `id` on record, unless an earlier version began that. `before` is that of
   // ShortenBody.
-  void AddRequest(InteractionId id, const AgentObserver::Sent& sent, ShortBody body, const RequestMarks* before);
+  // Returns its index in the record.
+  std::optional<std::size_t> AddRequest(InteractionId id, const AgentObserver::Sent& sent, ShortBody body,
+                                        const RequestMarks* before);
+  void AddResponse(std::size_t request, SentResponse response);
   // Of the last request for a turn.
   std::optional<RequestMarks> marks() const;
   // The usage of a response whose usage event follows later, if the process lives.
@@ -143,8 +146,7 @@ struct InterruptedRun {
 // A record for people and programs that look into a journal, with a line of JSON per item ({"begin":...},
 // {"event":name, "data":...}, {"text_delta":...}, {"thinking_delta":...}, {"message":...}, {"grants":...},
 // {"agenda":...}, {"compaction":...}, {"cleared":N}, {"answer":...}, {"memory":...}, {"jobs":...},
-// {"usage":...}, {"request":...}). kCorruption if RunJournal did not
-// write it.
+// {"usage":...}, {"request":...}, {"response":[N,...]}). kCorruption if RunJournal did not write it.
 Result<std::string> JournalRecordAsJson(std::string_view record);
 
 // Reads a run record by record. Not thread-safe.

@@ -1,6 +1,7 @@
 #include "engine/told_request.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/try.h"
 
@@ -30,7 +31,81 @@ std::string NameOf(const Json& tool) {
   return name.empty() ? TextMember(tool, "type") : name;
 }
 
+// The modules of a prompt (JoinModules).
+std::vector<ToldPart> Modules(const std::string& system, const std::vector<ToldModule>& modules) {
+  constexpr std::string_view kBetween = "\n\n";
+  std::vector<ToldPart> parts;
+  std::size_t at = 0;
+  for (const ToldModule& module : modules) {
+    const bool is_first = parts.empty();
+    if (!is_first && std::string_view(system).substr(at, kBetween.size()) != kBetween) break;
+    if (!is_first) at += kBetween.size();
+    if (!module.bytes || *module.bytes > system.size() - at) break;
+    parts.push_back({.name = module.name, .text = system.substr(at, *module.bytes)});
+    at += *module.bytes;
+  }
+  if (parts.size() == modules.size() && at == system.size()) return parts;
+  return {{.text = system}};
+}
+
+// The texts of one body's parts, to find those that another one has too.
+class KnownParts {
+ public:
+  void Add(const std::string& text) { ++count_[text]; }
+  // Whether it is there, once for each time.
+  bool Take(const std::string& text) {
+    const auto found = count_.find(text);
+    if (found == count_.end() || found->second == 0) return false;
+    --found->second;
+    return true;
+  }
+  std::size_t left() const {
+    std::size_t sum = 0;
+    for (const auto& [text, count] : count_) sum += count;
+    return sum;
+  }
+
+ private:
+  std::map<std::string, std::size_t> count_;
+};
+
+// Without marks for the provider's cache, so that they make nothing new.
+std::string Compared(const ToldPart& part) { return part.name + "\n" + DumpJson(Parsed(part.text)); }
+
+// All parts but those of the system prompt.
+ToldRequest PartsBesidePrompt(const Told& told) {
+  ToldRequest parts;
+  for (const std::string_view each : RawElements(told.tools)) {
+    parts.tools.push_back({.name = NameOf(Parsed(each)), .text = std::string(each)});
+  }
+  for (const auto& [name, value] : told.parameters) parts.parameters.push_back({name, std::string(value)});
+  for (const std::string_view each : told.messages) {
+    if (!each.empty()) parts.messages.push_back({.text = std::string(each)});
+  }
+  return parts;
+}
+
 }  // namespace
+
+Result<ToldRequest> InParts(const std::string& body, const std::string& before,
+                            const std::vector<ToldModule>& modules) {
+  const Told told = TRY(ReadTold(body));
+  ToldRequest parts = PartsBesidePrompt(told);
+  parts.system = Modules(told.system, modules);
+  const Told told_before = before.empty() ? Told() : TRY(ReadTold(before));
+  ToldRequest earlier = PartsBesidePrompt(told_before);
+  for (ToldPart& part : parts.system) {
+    const std::size_t at = told_before.system.find(part.text);
+    part.is_new = at == std::string::npos;
+  }
+  for (const auto list : {&ToldRequest::tools, &ToldRequest::parameters, &ToldRequest::messages}) {
+    KnownParts known;
+    for (const ToldPart& part : earlier.*list) known.Add(Compared(part));
+    for (ToldPart& part : parts.*list) part.is_new = !known.Take(Compared(part));
+    parts.gone += known.left();
+  }
+  return parts;
+}
 
 Json Parsed(std::string_view value) {
   if (value.empty()) return {};

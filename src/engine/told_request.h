@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/json.h"
+#include "reprise/engine.h"
+#include "reprise/interaction.h"
 #include "reprise/result.h"
 
 // The bodies of requests to models, taken apart for comparisons.
@@ -32,6 +34,10 @@ Result<Told> ReadTold(const std::string& body);
 Json Parsed(std::string_view value);
 // The tools by name, from Told::tools.
 std::vector<std::pair<std::string, Json>> ToolsIn(std::string_view tools);
+
+// The parts of a body. `before` is the body that it follows; empty: none. `modules`: of its system prompt, which stays
+// one part if they do not add up to it. kInvalidArgument if the body is no JSON.
+Result<ToldRequest> InParts(const std::string& body, const std::string& before, const std::vector<ToldModule>& modules);
 
 // The first place where they differ.
 struct Difference {

@@ -181,6 +181,8 @@ Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
         const MutexLock lock(mutex_);
         offers_ = *std::move(offers);
         instructions_ = facts->instructions;
+        version_ = facts->name + " " + facts->version;
+        revision_ = facts->protocol;
       }
       SetState(ToolServer::State::kReady, facts->name + " " + facts->version);
       {  // after the offers were published, so that callers waiting for this find them in the catalog
@@ -401,9 +403,12 @@ void ServerConnection::Publish() {
   const MutexLock publishing(publish_mutex_);
   if (stopped_) return;
   ToolServer server{.name = options_.name, .login = LoginNow()};
+  ToolOrigin origin{.kind = ToolOrigin::Kind::kServer, .name = options_.name};
   std::vector<McpOffer> offers;
   {
     const MutexLock lock(mutex_);
+    origin.version = version_;
+    origin.revision = revision_;
     server.state = state_;
     server.message = message_;
     server.instructions = instructions_;
@@ -411,7 +416,7 @@ void ServerConnection::Publish() {
   }
   std::vector<std::shared_ptr<Tool>> tools;
   for (McpOffer& offer : offers) {
-    ToolTraits traits = Traits(offer);
+    ToolTraits traits = Traits(offer, origin);
     tools.push_back(MakeMcpTool(shared_from_this(), std::move(offer), std::move(traits)));
   }
   UnlistedTool unlisted;
@@ -428,7 +433,7 @@ ToolFingerprint ServerConnection::Fingerprint(const McpOffer& offer) {
           .schema = Sha256Digest({tool.input_schema, "\n", tool.other})};
 }
 
-ToolTraits ServerConnection::Traits(const McpOffer& offer) {
+ToolTraits ServerConnection::Traits(const McpOffer& offer, ToolOrigin origin) {
   const McpToolDefinition& tool = offer.definition;
   const bool trusted = options_.trust_annotations;
   ToolTraits traits;
@@ -441,6 +446,8 @@ ToolTraits ServerConnection::Traits(const McpOffer& offer) {
   traits.risk = traits.read_only ? Risk::kLow : tool.destructive_hint ? Risk::kHigh : Risk::kMedium;
   traits.approval_reason = "calls the MCP server " + options_.name;
   const ToolFingerprint fingerprint = Fingerprint(offer);
+  traits.origin = std::move(origin);
+  traits.origin.digest = Sha256Digest({fingerprint.description, "\n", fingerprint.schema});
   traits.terms = DumpJson(
       {fingerprint.launch, fingerprint.description, fingerprint.schema, static_cast<int>(offer.kind), tool.as_task});
   switch (parts_.consents.Look(options_.name, tool.name, fingerprint)) {

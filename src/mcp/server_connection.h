@@ -92,7 +92,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   void Publish();
   void Keep(const McpOffer& offer);
   ToolFingerprint Fingerprint(const McpOffer& offer);
-  ToolTraits Traits(const McpOffer& offer);
+  ToolTraits Traits(const McpOffer& offer, ToolOrigin origin);
   ToolServer::Login LoginNow();
 
   const McpServerOptions options_;
@@ -107,6 +107,8 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   std::string message_ GUARDED_BY(mutex_);
   std::vector<McpOffer> offers_ GUARDED_BY(mutex_);
   std::string instructions_ GUARDED_BY(mutex_);          // the server's latest
+  std::string version_ GUARDED_BY(mutex_);               // its name and version, as it says
+  std::string revision_ GUARDED_BY(mutex_);              // of the protocol
   std::shared_ptr<Session> session_ GUARDED_BY(mutex_);  // null: not ready
   bool given_up_ GUARDED_BY(mutex_) = false;
   std::string wants_login_ GUARDED_BY(mutex_);    // the error's message, if the last one demands a log-in

@@ -1,5 +1,6 @@
 #include "model/provider_response.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -85,7 +86,18 @@ void ProviderResponse::TakeDocument(std::string_view json) {
   }
 }
 
+void ProviderResponse::TellRequestId(const HttpHeaders& headers) {
+  const auto is_visible = [](char c) { return c > ' ' && c < 0x7f; };
+  for (const std::string_view name : {"x-request-id", "request-id"}) {
+    const auto found = std::ranges::find(headers, name, &HttpHeaders::value_type::first);
+    if (found == headers.end() || found->second.empty()) continue;
+    const std::string_view id = std::string_view(found->second).substr(0, kMaxRequestId);
+    if (std::ranges::all_of(id, is_visible)) return stream_.OnRequestId(id);
+  }
+}
+
 void ProviderResponse::EndBatch() {
+  if (progressed_ && !std::exchange(has_content_, true)) stream_.OnContent();
   if (std::exchange(handed_over_, false)) stream_.OnBatchEnd();
 }
 
@@ -167,6 +179,7 @@ ResponseReader::ResponseReader(std::unique_ptr<ProviderResponse> response, std::
 void ResponseReader::OnHead(int status, const HttpHeaders& headers) {
   status_ = status;
   last_progress_ = Clock::now();
+  response_->TellRequestId(headers);
   if (status < 200 || status >= 300) {
     kind_ = Kind::kError;
     retry_after_ = RetryAfter(headers, std::chrono::system_clock::now());

@@ -51,6 +51,8 @@ class ProviderResponse {
   // The answer. kProvider if it is broken or incomplete.
   virtual Result<ModelResponse> Take() = 0;
 
+  // Passes on the provider's name for the request, if a header has one.
+  void TellRequestId(const HttpHeaders& headers);
   // Ends a batch of network data.
   void EndBatch();
   bool failed() const { return error_.has_value(); }
@@ -109,6 +111,7 @@ class ProviderResponse {
   bool has_text_ = false;
   bool has_thinking_ = false;
   bool handed_over_ = false;  // whether this batch produced output
+  bool has_content_ = false;  // whether the stream was told so
   std::optional<Error> error_;
 };
 

@@ -10,12 +10,26 @@ namespace reprise::request_codec_test {
 
 using Kind = BodyPiece::Kind;
 
+ToolOrigin Server(const char* name, const char* digest) {
+  return {.kind = ToolOrigin::Kind::kServer,
+          .name = name,
+          .version = std::string(name) + " 1.2",
+          .revision = "2025-11-25",
+          .digest = std::string("sha256:") + digest};
+}
+
 SentRequest Sample() {
   return {.round = 2,
           .purpose = SentRequest::Purpose::kSubAgent,
           .at = *ParseTimestamp("2026-01-15T10:00:00.000Z"),
           .model = "gpt-5.1",
           .address = "api.openai.com",
+          .call_id = "call_1",
+          .modules = std::vector<ToldModule>{{"10-rules", 120}, {"of an earlier version"}},
+          .tools = {{"docs__find", Server("docs", "a")},
+                    {"docs__read", Server("docs", "b")},
+                    {"mail__send", Server("mail", "c")},
+                    {"click", {.kind = ToolOrigin::Kind::kClient, .name = "browser", .digest = "sha256:d"}}},
           .body = {.digest = "sha256:" + std::string(64, 'a'),
                    .bytes = 48'211,
                    .before = RequestPlace{InteractionId::FromNumber(3), 1},
@@ -25,7 +39,75 @@ SentRequest Sample() {
                               {.kind = Kind::kArguments, .first = 8, .second = 1},
                               {.kind = Kind::kQuoted, .first = 8, .second = 2},
                               {.kind = Kind::kFile, .text = "file_0123456789abcdef0123456789abcdef"},
-                              {.kind = Kind::kTail, .first = 20}}}};
+                              {.kind = Kind::kTail, .first = 20}}},
+          .response = SentResponse{.finish = SentResponse::Finish::kToolCalls,
+                                   .model = "gpt-5.1-2025-11-13",
+                                   .usage = {.input_tokens = 1200, .output_tokens = 34},
+                                   .first_token_ms = 812,
+                                   .ms = 2345,
+                                   .request_id = "req_0f3a"}};
+}
+
+TEST_CASE("What came of a request leaves out what its request says") {
+  const auto kept = [](const SentResponse& response) { return ToJson(response, "gpt-5.1"); };
+  CHECK(kept({.model = "gpt-5.1", .ms = 7}) == Json{{"ms", 7}});
+  CHECK(kept({.ms = 7}) == Json{{"ms", 7}, {"model", ""}});
+  CHECK(kept({.error = "provider_overloaded", .ms = 7}) == Json{{"ms", 7}, {"error", "provider_overloaded"}});
+  for (const SentResponse& each : {SentResponse{.model = "gpt-5.1", .ms = 7}, SentResponse{.ms = 7},
+                                   SentResponse{.error = "provider_timeout", .first_token_ms = 0}}) {
+    CHECK(SentResponseFromJson(kept(each), "gpt-5.1") == each);
+  }
+  for (const char* member : {"ms", "first_token_ms", "error", "finish", "model", "usage", "request_id"}) {
+    Json broken = kept({.ms = 7});
+    broken[member] = Json::array({1});
+    CAPTURE(member);
+    CHECK_FALSE(SentResponseFromJson(broken, "gpt-5.1"));
+  }
+  CHECK_FALSE(SentResponseFromJson({{"ms", 7}, {"finish", "bored"}}, "gpt-5.1"));
+}
+
+TEST_CASE("Only failed requests count as attempts") {
+  const SentResponse failed{.error = "provider_overloaded"};
+  std::vector<SentRequest> sent(6);
+  sent[0].response = failed;
+  sent[1].purpose = SentRequest::Purpose::kSummary;
+  sent[1].response = SentResponse{};
+  sent[3].round = 1;
+  sent[4] = sent[5] = {.round = 1, .purpose = SentRequest::Purpose::kSubAgent, .call_id = "r1"};
+  sent[4].response = failed;
+  std::vector<std::size_t> attempts;
+  for (std::size_t i = 0; i < sent.size(); ++i) attempts.push_back(AttemptOf(sent, i));
+  CHECK(attempts == std::vector<std::size_t>{0, 0, 1, 0, 0, 1});
+  sent[4].response = SentResponse{};
+  CHECK(AttemptOf(sent, 5) == 0);
+}
+
+TEST_CASE("A turn's usage is in its event alone") {
+  Interaction interaction{.id = InteractionId::FromNumber(1), .chat_id = *ChatId::Parse("c")};
+  const TokenUsage usage{.input_tokens = 1200, .output_tokens = 34}, other{.input_tokens = 1};
+  interaction.events = {{.seq = 2, .payload = event::Usage{other}}, {.seq = 3, .payload = event::Usage{usage}}};
+  interaction.record.emplace();
+  interaction.model = "some/m";
+  const auto requests = [&](SentRequest request) {
+    request.model = "m";
+    request.body.digest = Sample().body.digest;
+    interaction.record->requests = {request};
+    const Json json = ToJson(interaction);
+    CHECK(InteractionFromJson(json) == interaction);
+    return json["record"]["requests"][0].value("response", Json());
+  };
+  CHECK(requests({.response = SentResponse{.model = "m", .usage = usage}}) == Json{{"ms", 0}});
+  CHECK(requests({.response = SentResponse{.model = "m", .usage = other}}).contains("usage"));
+  CHECK(requests({.response = SentResponse{.model = "m"}}).contains("usage"));
+  CHECK(requests({.round = 1, .response = SentResponse{.model = "m"}}) == Json{{"ms", 0}});
+  CHECK_FALSE(requests({.response = SentResponse{.error = "provider_overloaded"}}).contains("usage"));
+  CHECK(requests({.purpose = SentRequest::Purpose::kSummary, .response = SentResponse{.usage = usage}})
+            .contains("usage"));
+  CHECK(requests({}).is_null());
+  CHECK_FALSE(ToJson(interaction)["record"]["requests"][0].contains("model"));
+  interaction.model = "another";
+  CHECK(ToJson(interaction)["record"]["requests"][0]["model"] == "m");
+  CHECK(InteractionFromJson(ToJson(interaction)) == interaction);
 }
 
 TEST_CASE("A request is read as it was written") {
@@ -59,6 +141,16 @@ TEST_CASE("A request that is none is refused") {
     CHECK_FALSE(SentRequestFromJson(with("before", place)));
     CHECK_FALSE(RequestMarksFromJson({{"place", ParseJson(place).value()}}));
   }
+  for (const char* module : {"7", "[]", "[\"a\"]", "[1,2]", "[\"a\",-1]", "[\"a\",1,2]"}) {
+    CAPTURE(module);
+    CHECK_FALSE(SentRequestFromJson(with("modules", (std::string("[") + module + "]").c_str())));
+  }
+  for (const char* tool : {"7", "{}", R"({"server":1,"tools":{}})", R"({"server":"s"})", R"({"tools":{"a":"b"}})",
+                           R"({"client":"c","tools":{"a":1}})", R"({"server":"s","tools":["a"]})"}) {
+    CAPTURE(tool);
+    CHECK_FALSE(SentRequestFromJson(with("tools", (std::string("[") + tool + "]").c_str())));
+  }
+  CHECK_FALSE(SentRequestFromJson(with("response", "7")));
   CHECK_FALSE(SentRequestFromJson(with("purpose", "\"fun\"")));
   CHECK_FALSE(SentRequestFromJson(with("body", "\"text\"")));
   CHECK_FALSE(SentRequestFromJson(with("digest", "null")));

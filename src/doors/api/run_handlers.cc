@@ -173,33 +173,67 @@ Result<Outcome> Diff(Engine& engine, const Request& request) {
 // The requests to models, without their bodies.
 Result<Outcome> Requests(Engine& engine, const Request& request) {
   const auto target = TRY(RunInPath(request));
-  const auto sent = TRY(engine.RequestsOf(target.chat_id, target.interaction_id));
+  const RequestsOnRecord sent = TRY(engine.RequestsOf(target.chat_id, target.interaction_id));
   Json list = Json::array();
-  for (const SentRequest& each : sent.value_or(std::vector<SentRequest>())) {
-    list.push_back({{"round_index", each.round},
-                    {"purpose", reprise::ToString(each.purpose)},
-                    {"at", FormatTimestamp(each.at)},
-                    {"model", each.model},
-                    {"address", each.address},
-                    {"digest", each.body.digest},
-                    {"bytes", each.body.bytes}});
+  const auto requests = sent.requests.value_or(std::vector<SentRequest>());
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const SentRequest& each = requests[i];
+    Json json = {{"round_index", each.round},
+                 {"attempt", AttemptOf(requests, i)},
+                 {"purpose", reprise::ToString(each.purpose)},
+                 {"at", FormatTimestamp(each.at)},
+                 {"model", each.model},
+                 {"address", each.address},
+                 {"digest", each.body.digest},
+                 {"bytes", each.body.bytes}};
+    if (!each.call_id.empty()) json["call_id"] = each.call_id;
+    if (!sent.program.empty()) json["tools"] = ToJson(each.tools);
+    if (const auto& response = each.response) {
+      json["response"] = ToJson(*response, /*asked=*/{});
+      if (response->error.empty()) json["response"]["finish"] = reprise::ToString(response->finish);
+    }
+    list.push_back(std::move(json));
   }
-  return JsonReply(
-      {{"interaction_id", target.interaction_id.str()}, {"on_record", sent.has_value()}, {"requests", list}});
+  Json body = {{"interaction_id", target.interaction_id.str()}, {"on_record", sent.requests.has_value()}};
+  if (!sent.program.empty()) body["program"] = sent.program;
+  body["requests"] = std::move(list);
+  return JsonReply(body);
 }
 
-// The body of one, or with ?format=diff what is new in it.
+Json ToJson(const std::vector<ToldPart>& parts, bool is_json) {
+  Json list = Json::array();
+  for (const ToldPart& part : parts) {
+    Json json = Json::object();
+    if (!part.name.empty()) json["name"] = part.name;
+    // What is too deep to be read stays text.
+    json["content"] = is_json ? ParseJson(part.text).value_or(Json(part.text)) : Json(part.text);
+    if (part.is_new) json["new"] = true;
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+Reply InPartsReply(const ToldRequest& told) {
+  return JsonReply({{"system", ToJson(told.system, /*is_json=*/false)},
+                    {"tools", ToJson(told.tools, /*is_json=*/true)},
+                    {"parameters", ToJson(told.parameters, /*is_json=*/true)},
+                    {"messages", ToJson(told.messages, /*is_json=*/true)},
+                    {"gone", told.gone}});
+}
+
+// The body of one, with ?format=diff what is new in it, or with ?format=parts what it is made of.
 Result<Outcome> RequestBody(Engine& engine, const Request& request) {
   const auto target = TRY(RunInPath(request));
   const std::string format = request.Query("format").value_or("body");
-  if (format != "body" && format != "diff") {
-    return Fail(Reason::kInvalidParameter, "\"format\" must be \"body\" or \"diff\"");
+  if (format != "body" && format != "diff" && format != "parts") {
+    return Fail(Reason::kInvalidParameter, "\"format\" must be \"body\", \"diff\" or \"parts\"");
   }
   const auto index = ParseNumber<std::uint64_t>(request.captures.at(2));
   if (!index) return Fail(ErrorCode::kNotFound, "a request is named by its number, from 0");
+  if (format == "parts") return InPartsReply(TRY(engine.ToldBy(target.chat_id, target.interaction_id, *index)));
   Reply reply{.body = TRY(engine.RequestBody(target.chat_id, target.interaction_id, *index))};
   if (format == "body") return reply;
-  const auto sent = TRY(engine.RequestsOf(target.chat_id, target.interaction_id));
+  const auto sent = TRY(engine.RequestsOf(target.chat_id, target.interaction_id)).requests;
   Json before;
   const bool is_there = sent && *index < sent->size();  // nobody has deleted the chat meanwhile
   if (!is_there) return Fail(ErrorCode::kNotFound, "no such request is on record");

@@ -15,13 +15,6 @@ constexpr const char* kVersionMember = "io.modelcontextprotocol/protocolVersion"
 constexpr const char* kCapabilitiesMember = "io.modelcontextprotocol/clientCapabilities";
 constexpr const char* kServerMember = "io.modelcontextprotocol/serverInfo";
 
-#define REPRISE_TEXT_OF(number) REPRISE_TEXT_OF_VALUE(number)
-#define REPRISE_TEXT_OF_VALUE(number) #number
-constexpr const char* kOurVersion = REPRISE_TEXT_OF(REPRISE_VERSION_MAJOR) "." REPRISE_TEXT_OF(
-    REPRISE_VERSION_MINOR) "." REPRISE_TEXT_OF(REPRISE_VERSION_PATCH);
-#undef REPRISE_TEXT_OF
-#undef REPRISE_TEXT_OF_VALUE
-
 RpcMessage Broken(int code, std::string why, Json id = nullptr) {
   RpcMessage message;
   message.id = std::move(id);
@@ -136,7 +129,7 @@ ClientAbilities AbilitiesIn(const Json& capabilities) {
   return {.forms = MemberOf(elicitation, "form").is_object() || !urls, .urls = urls};
 }
 
-Json ServerInfo() { return {{"name", "reprise"}, {"title", "Reprise"}, {"version", kOurVersion}}; }
+Json ServerInfo() { return {{"name", "reprise"}, {"title", "Reprise"}, {"version", REPRISE_VERSION}}; }
 
 Json ServerCapabilities(bool is_stateless) {
   Json capabilities = {{"tools", Json::object()},

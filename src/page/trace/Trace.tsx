@@ -10,6 +10,7 @@ import { t } from "../texts";
 import { v } from "../texts_of_views";
 import type { Audit, AuditEntry } from "../wire";
 import { get } from "../wire/api";
+import { RequestList } from "./RequestList";
 
 // The raw record: every event as it came, the duration of each round and tool, and the audit log.
 export function Trace() {
@@ -28,6 +29,7 @@ export function Trace() {
       </div>
       <h3>{v.waterfall}</h3>
       <Waterfall bars={barsOf(turn)} />
+      <RequestList turn={turn} />
       <Events turn={turn} />
       <AuditLines turn={turn} />
     </section>
