@@ -130,7 +130,8 @@ std::vector<std::vector<JudgedRun>> LiveRuns::MakeEach(std::span<const LiveTest>
 Result<std::size_t> LiveRuns::CountPassed(const LiveTest& test, std::span<const SuiteChecks> checks,
                                           const ContentOf& content_of, std::size_t runs) {
   std::size_t passed = 0;
-  for (const JudgedRun& each : MakeEach(std::span(&test, 1), checks, content_of, runs).front()) {
+  const auto made = MakeEach(std::span(&test, 1), checks, content_of, runs);
+  for (const JudgedRun& each : made.front()) {
     if (counter_.stop_requested()) return Fail(ErrorCode::kCancelled, "interrupted");
     const auto& error = each.run.interaction.error;
     if (!each.was_made) return Fail(ErrorCode::kForbidden, error ? error->message : "a run was not made");
