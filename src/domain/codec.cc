@@ -118,9 +118,10 @@ std::string_view ToString(Drift::Cause cause) {
 }
 
 Json ToJson(const Drift& drift) {
-  return {{"request", drift.request}, {"cause", ToString(drift.cause)}, {"name", drift.name},
-          {"path", drift.path},       {"before", drift.before},         {"after", drift.after},
-          {"digest", drift.digest}};
+  Json json = {{"request", drift.request}, {"cause", ToString(drift.cause)}, {"name", drift.name},
+               {"path", drift.path},       {"before", drift.before},         {"after", drift.after}};
+  if (!drift.digest.empty()) json["digest"] = drift.digest;
+  return json;
 }
 
 Json ToJson(const ReplayReport& report) {
