@@ -283,9 +283,7 @@ Result<void> AgentLoop::Admitted(Result<void> admitted) const {
 
 void AgentLoop::ComposeSystemPrompt() {
   const std::string today = FormatTimestamp(Now()).substr(0, std::string_view("2026-11-21").size());
-  PromptValues values{.date = today, .memory = memory_};
-  // In bytes, three per token: a project's instructions may take a quarter of a request.
-  if (context_.budget() > 0) values.max_plain_bytes = static_cast<std::size_t>(context_.budget()) * 3 / 4;
+  const PromptValues values{.date = today, .memory = memory_, .max_plain_bytes = context_.max_plain_bytes()};
   std::vector<PromptModule> modules = ComposedModules(parts_.prompt, ToldSpecs(), values);
   if (!told_by_guard_.empty()) modules.push_back({.name = std::string(kHookPart), .text = told_by_guard_});
   system_ = JoinModules(modules);

@@ -29,6 +29,10 @@ class Context {
 
   // The limit of a request in tokens; 0: unknown.
   std::int64_t budget() const { return budget_; }
+  // The limit of all plain modules of the prompt in bytes, three per token: a quarter of a request. npos: unknown.
+  std::size_t max_plain_bytes() const {
+    return budget_ > 0 ? static_cast<std::size_t>(budget_) * 3 / 4 : static_cast<std::size_t>(-1);
+  }
   // The limit of a summary in bytes: a tenth of the budget, up to a maximum.
   std::size_t max_summary_bytes() const;
   // The limit of a request for a summary, in bytes.

@@ -14,8 +14,6 @@
 #include "app/present_folders.h"
 #include "base/json.h"
 #include "base/logging.h"
-#include "base/path.h"
-#include "base/posix_file_system.h"
 #include "base/queues.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -23,6 +21,7 @@
 #include "cli/bisect_search.h"
 #include "cli/commands.h"
 #include "cli/live_runs.h"
+#include "cli/recorded_chats.h"
 #include "cli/suite_checks.h"
 #include "client/archive/chat_reader.h"
 #include "domain/codec.h"
@@ -80,8 +79,7 @@ class Recorded {
     TRY(CheckReplayable(*turn_));
     const auto& record = turn_->record;
     if (!record || !record->requests) {
-      return Fail(Reason::kNotReplayable,
-                  "the requests of this turn are not on record, because an earlier version ran it");
+      return Fail(Reason::kNotReplayable, kRequestsNotOnRecord);
     }
     if (const auto summary = reader.store().LoadSummary(stored_.what.chat)) chosen_model_ = summary->chosen_model;
     options_ = TRY(LoadOptions(line_.flags, environment_));
@@ -149,11 +147,10 @@ class Recorded {
 
 // A file of checks, or a pattern for the answer.
 Result<std::vector<SuiteChecks>> ChecksIn(const std::string& check) {
-  constexpr std::uint64_t kMostBytes = 1 << 20;
   std::vector<SuiteChecks> checks;
   if (check.empty()) return checks;
-  if (IsFile(check)) {
-    checks.push_back(TRY(ParseChecks(TRY(Disk().ReadFile(check, kMostBytes)), check)));
+  if (const auto text = TRY(ReadSmall(check))) {
+    checks.push_back(TRY(ParseChecks(*text, check)));
   } else {
     checks.push_back(TRY(ParseChecks(DumpJson(Json{{"answer", {{"matches", check}}}}), "--check")));
   }
@@ -270,15 +267,15 @@ Exited RunBisect(const CommandLine& line, const Environment& environment) {
   if (count > 0) {
     progress.Begin({.doing = "asking", .things = "runs"});
     const ContentOf content_of = [&](const FileVersion& version) { return recorded.ContentOf(version); };
-    const auto found = Bisect(
-        count, {.together = static_cast<std::size_t>(line.live.jobs)},
-        [&](const std::vector<bool>& is_current, std::size_t runs) -> Result<std::size_t> {
-          ChangedTurn turn = TRY(recorded.With([&](const std::string& body) { return input.Mix(body, is_current); }));
-          TRY(live.CheckPrice(*turn.turn));
-          TurnResult unused;
-          const LiveTest test{.turn = *std::move(turn.turn)};
-          return live.CountPassed(test, checks, content_of, runs);
-        });
+    const std::vector<bool>* chosen = nullptr;  // of the test under way
+    ChangedTurn turn = TRY(recorded.With([&](const std::string& body) { return input.Mix(body, *chosen); }));
+    TRY(OfUse(live.CheckPrice(*turn.turn)));
+    const LiveTest test{.turn = *std::move(turn.turn)};
+    const auto found = Bisect(count, {.together = static_cast<std::size_t>(line.live.jobs)},
+                              [&](const std::vector<bool>& is_current, std::size_t runs) {
+                                chosen = &is_current;
+                                return live.CountPassed(test, checks, content_of, runs);
+                              });
     if (!found) {
       Complain(found.error());
       Warn("nothing was found with " + live.Spent());

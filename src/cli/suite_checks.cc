@@ -25,7 +25,7 @@ constexpr std::size_t kMostListed = 5;   // calls in a message
 
 // A call of the turn or of a sub-agent in it.
 struct MadeCall {
-  std::string name, input;
+  std::string id, name, input;
   Json arguments;  // null if `input` cannot be read
   bool nested = false;
   bool began = true;  // else it was refused or rejected
@@ -47,7 +47,8 @@ struct TurnFacts {
 MadeCall MadeCallOf(const event::ToolCallStarted& started, bool nested) {
   const std::string& input = started.tool_input;
   auto arguments = ParseJson(IsBlank(input) ? "{}" : input);
-  return {.name = started.tool_name,
+  return {.id = started.id,
+          .name = started.tool_name,
           .input = input,
           .arguments = arguments && arguments->is_object() ? *std::move(arguments) : Json(nullptr),
           .nested = nested};
@@ -59,21 +60,17 @@ bool IsOfModel(const EventPayload& payload) {
          std::holds_alternative<event::ToolCallStarted>(payload);
 }
 
-// The calls that the model asked for and that did not begin. Those of sub-agents are known if somebody was asked.
+// Adds to the calls that began those that the model only asked for. Those of sub-agents are known if somebody was
+// asked.
 void AddRefusedCalls(const Interaction& turn, std::vector<MadeCall>& calls) {
   std::set<std::string> known;
+  for (const MadeCall& call : calls) known.insert(call.id);
   const auto add = [&](const std::string& id, const std::string& name, const std::string& input, bool nested) {
     if (!known.insert(id).second) return;
     MadeCall call = MadeCallOf({.id = id, .tool_name = name, .tool_input = input}, nested);
     call.began = false;
     calls.push_back(std::move(call));
   };
-  for (const AgentEvent& event : turn.events) {
-    const auto* nested = std::get_if<event::Nested>(&event.payload);
-    const auto* begun = nested ? std::get_if<event::ToolCallStarted>(&nested->step)
-                               : std::get_if<event::ToolCallStarted>(&event.payload);
-    if (begun) known.insert(begun->id);
-  }
   for (const AgentEvent& event : turn.events) {
     const auto* asked = std::get_if<event::ApprovalRequired>(&event.payload);
     if (asked) add(asked->call_id, asked->tool_name, asked->tool_input, asked->call_id.find('/') != std::string::npos);

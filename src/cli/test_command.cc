@@ -124,7 +124,8 @@ void Suite::Test(const RecordedChat& chat) {
     if (!accepted) return TakeBroken(chat.name, chat.file, accepted.error());
     accepted_ = *std::move(accepted);
   }
-  if (IsFile(chat.file + std::string(kChecksEnding))) {  // those for all chats may name turns that this one lacks
+  const bool has_own = !checks_.empty() && IsFile(chat.file + std::string(kChecksEnding));
+  if (has_own) {  // those for all chats may name turns that this one lacks
     for (const std::string& turn : UnknownTurns(checks_.back(), chat.turns)) {
       TakeBroken(chat.name, chat.file + std::string(kChecksEnding),
                  MakeError(ErrorCode::kInvalidArgument, "/turns/" + turn + ": the chat has no such turn"));

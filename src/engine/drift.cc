@@ -1,7 +1,5 @@
 #include "engine/drift.h"
 
-#include <re2/re2.h>
-
 #include <algorithm>
 #include <future>
 #include <limits>
@@ -23,6 +21,7 @@
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "domain/codec.h"
+#include "engine/prompt_parts.h"
 #include "engine/recording.h"
 #include "engine/run.h"
 #include "engine/told_request.h"
@@ -162,82 +161,6 @@ std::string TextOrJson(const Json& value) { return value.is_string() ? value.get
 
 // --- the system prompt -----------------------------------------------------------------------------------------------
 
-constexpr std::string_view kAnyValue = "\x01", kBlankLine = "\n\n";
-
-// A module of today with kAnyValue in place of its placeholders' values.
-struct ModulePattern {
-  std::string name, text;
-  bool has_values = false;       // placeholders
-  bool may_be_left_out = false;  // if its values are empty
-};
-
-std::vector<ModulePattern> PatternsOf(const Present& present) {
-  PromptValues values{.date = "2026-11-21", .memory = {}};  // any, see IsFilled
-  const std::int64_t budget = Context(present.model.context_window).budget();
-  if (budget > 0) values.max_plain_bytes = static_cast<std::size_t>(budget) * 3 / 4;
-  SystemPrompt prompt = present.prompt;
-  prompt.workspace = kAnyValue;
-  prompt.environment = prompt.git = "";
-  const auto certain = ComposedModules(prompt, {}, values);
-  prompt.environment = prompt.git = values.memory = kAnyValue;
-  std::vector<ModulePattern> patterns;
-  for (PromptModule& module : ComposedModules(prompt, {ToolSpec{std::string(kAnyValue), {}, {}}}, values)) {
-    const bool is_certain = std::ranges::find(certain, module.name, &PromptModule::name) != certain.end();
-    const auto made_of = std::ranges::find(prompt.modules, module.name, &PromptModule::name);
-    const bool has_values =
-        made_of != prompt.modules.end() && !made_of->is_plain && Trimmed(made_of->text) != module.text;
-    patterns.push_back({std::move(module.name), std::move(module.text), has_values, !is_certain});
-  }
-  return patterns;
-}
-
-// Whether `text` is `pattern` with some values.
-bool Matches(std::string_view text, std::string_view pattern) {
-  std::size_t star = pattern.find(kAnyValue);
-  if (star == pattern.npos) return text == pattern;
-  if (!text.starts_with(pattern.substr(0, star))) return false;
-  text.remove_prefix(star);
-  pattern.remove_prefix(star + kAnyValue.size());
-  while ((star = pattern.find(kAnyValue)) != pattern.npos) {
-    const std::size_t at = text.find(pattern.substr(0, star));
-    if (at == text.npos) return false;
-    text.remove_prefix(at + star);
-    pattern.remove_prefix(star + kAnyValue.size());
-  }
-  return text.ends_with(pattern);
-}
-
-// Whether the pattern has become `text` at some date with some values.
-bool IsFilled(std::string text, std::string pattern) {
-  static const RE2 kDate(R"(\d{4}-\d\d-\d\d)");
-  for (std::string* const each : {&text, &pattern}) RE2::GlobalReplace(each, kDate, "\x02");
-  return Matches(text, pattern);
-}
-
-// The modules of a system prompt with their texts; nullopt if they do not add up to it.
-std::optional<std::vector<PromptModule>> Split(std::string_view system, const SentModules& modules) {
-  std::vector<PromptModule> parts;
-  for (std::size_t i = 0; i + 1 < modules.size(); ++i) {
-    const std::uint64_t bytes = modules[i].bytes.value_or(system.size());
-    if (bytes >= system.size() || !system.substr(bytes).starts_with(kBlankLine)) return std::nullopt;
-    parts.push_back({.name = modules[i].name, .text = std::string(system.substr(0, bytes))});
-    system.remove_prefix(bytes + kBlankLine.size());
-  }
-  if (modules.empty() || !modules.back().bytes) return std::nullopt;
-  parts.push_back({.name = modules.back().name, .text = std::string(system)});
-  return parts;
-}
-
-// The text of instructions or skills without the folders of their files, which depend on the machine: lines such as
-// "From FILE:" and "- NAME (FILE): ...".
-std::string WithoutFolders(const std::string& text) {
-  static const RE2 kFrom(R"((?m)^From .*/([^/\n]*:)$)"), kSkill(R"((?m)^(- [^ \n]+ \()[^)\n]*/([^/)\n]*\):))");
-  std::string plain = text;
-  RE2::GlobalReplace(&plain, kFrom, R"(From \1)");
-  RE2::GlobalReplace(&plain, kSkill, R"(\1\2)");
-  return plain;
-}
-
 Drift::Cause CauseOf(const std::string& module) {
   if (module == kProjectModule) return Drift::Cause::kInstructions;
   return module == kSkillsModule ? Drift::Cause::kSkill : Drift::Cause::kModule;
@@ -261,15 +184,17 @@ std::string SkillIn(std::string_view before, std::string_view after) {
 
 class Comparison {
  public:
-  Comparison(const Present& present, DriftReport& report) : report_(report), patterns_(PatternsOf(present)) {
+  Comparison(const Present& present, DriftReport& report)
+      : report_(report),
+        patterns_(PatternsOf(present.prompt, Context(present.model.context_window).max_plain_bytes())) {
     for (const ToolServer& server : present.agent.workspace.tools.Servers()) {
       if (server.state != ToolServer::State::kReady) away_.push_back(server.name);
     }
   }
 
   // Compares a body with that of today. `listed` has the lists of the recorded one; nullopt: not on record.
-  void Compare(std::uint64_t index, const std::optional<SentRequest>& listed, const Told& before, const Told& after,
-               const SentModules& modules_now, bool is_shortened) {
+  void Compare(std::uint64_t index, const std::optional<SentRequest>& listed, const ToldBody& before,
+               const ToldBody& after, const SentModules& modules_now, bool is_shortened) {
     index_ = index;
     of_clients_.clear();
     if (listed) {
@@ -357,8 +282,9 @@ class Comparison {
     return found == patterns_.end() ? nullptr : &*found;
   }
 
-  void ComparePrompt(const Told& before, const SentModules& told, const Told& after, const SentModules& told_now) {
-    const std::vector<PromptModule> now = Split(after.system, told_now).value_or(std::vector<PromptModule>());
+  void ComparePrompt(const ToldBody& before, const SentModules& told, const ToldBody& after,
+                     const SentModules& told_now) {
+    const std::vector<PromptModule> now = SplitPrompt(after.system, told_now).value_or(std::vector<PromptModule>());
     for (const PromptModule& module : now) {
       const ModulePattern* const pattern = PatternOf(module.name);
       if (pattern != nullptr && IsFilled(module.text, pattern->text)) continue;
@@ -370,7 +296,7 @@ class Comparison {
     const auto is_of_others = [&](const std::string& name) {
       return name == kRequestPart || name == kHookPart || IsAway(name, "");
     };
-    const std::vector<PromptModule> recorded = Split(before.system, told).value_or(std::vector<PromptModule>());
+    const std::vector<PromptModule> recorded = SplitPrompt(before.system, told).value_or(std::vector<PromptModule>());
     if (recorded.empty() && !before.system.empty()) return CompareWhole(before, now);
     for (const PromptModule& module : now) {
       const ModulePattern* const pattern = PatternOf(module.name);
@@ -388,7 +314,7 @@ class Comparison {
   }
 
   // For a prompt whose modules are not on record: names those of today that do not stand in it.
-  void CompareWhole(const Told& before, const std::vector<PromptModule>& now) {
+  void CompareWhole(const ToldBody& before, const std::vector<PromptModule>& now) {
     for (const PromptModule& module : now) {
       const ModulePattern* const pattern = PatternOf(module.name);
       if ((pattern != nullptr && pattern->has_values) || before.system.find(module.text) != std::string::npos) continue;
@@ -490,7 +416,7 @@ class Comparison {
 };
 
 // The mode that the chat had then, as far as requests depend on it: a tool ends the planning.
-ApprovalMode ModeThen(const PresentAgent& agent, const Told& told) {
+ApprovalMode ModeThen(const PresentAgent& agent, const ToldBody& told) {
   for (const Tool* const tool : agent.workspace.tools.Current()->tools()) {
     const bool was_told = told.tools.find("\"name\":\"" + tool->traits().spec.name + "\"") != told.tools.npos;
     if (tool->traits().ends_planning && was_told) return ApprovalMode::kPlan;
@@ -537,7 +463,7 @@ Result<TurnStart> StartOfTurn(const Interaction& interaction, RequestBodies& bod
   const auto body = bodies.Of(interaction, 0);
   if (!body && IsNotFound(body.error())) return start;
   const std::string sent = TRY(body);
-  const Told told = TRY(ReadTold(sent));
+  const ToldBody told = TRY(ReadTold(sent));
   start.is_planning = ModeThen(agent, told) == ApprovalMode::kPlan;
   for (const ToolServer& server : agent.workspace.tools.Servers()) {
     if (server.state == ToolServer::State::kReady) continue;
@@ -586,7 +512,7 @@ Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bod
                                                 : "the model is a part of this program now");
       continue;
     }
-    const Told told = TRY(ReadTold(*recorded));
+    const ToldBody told = TRY(ReadTold(*recorded));
     const bool is_shortened = state->compaction || state->cleared > 0;
     const auto draft = DraftOf(present, *std::move(state), ModeThen(agent, told));
     if (!draft) {

@@ -17,7 +17,7 @@ constexpr std::string_view kBetweenParagraphs = "\n\n";
 
 // A request's body. The text must outlive it.
 struct Body {
-  Told told;
+  ToldBody told;
   std::vector<std::pair<std::string, std::string_view>> members{};  // with their values as written
   std::string_view system{};                                        // the value that holds the system prompt
   bool in_messages() const { return !told.system_role.empty(); }

@@ -444,9 +444,9 @@ std::vector<std::string> RequestBodies::FaultsOf(const Interaction& asked) {
 namespace {
 
 // Has other content of the same size for files that were deleted.
-class StandIns final : public FilesOfChat {
+class FilesWithDeleted final : public FilesOfChat {
  public:
-  StandIns(FilesOfChat* files, const Messages& messages) : files_(files), messages_(messages) {}
+  FilesWithDeleted(FilesOfChat* files, const Messages& messages) : files_(files), messages_(messages) {}
 
   Result<FileListing> List() override { return Nothing(); }
   Result<StoredFile> Get(const FileId& id) override {
@@ -490,7 +490,7 @@ class StandIns final : public FilesOfChat {
 Result<std::string> RequestBodies::ForPeople(const Interaction& asked, std::uint64_t index) {
   auto body = Of(asked, index);
   if (body || !IsNotFound(body.error()) || !asked.final_agent_state) return body;
-  StandIns files(files_, asked.final_agent_state->messages);
+  FilesWithDeleted files(files_, asked.final_agent_state->messages);
   body = RequestBodies(store_, &files, Digests::kIgnored).Of(asked, index);
   if (body) files.NameIn(*body);
   return body;

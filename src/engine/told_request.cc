@@ -73,7 +73,7 @@ class KnownParts {
 std::string Compared(const ToldPart& part) { return part.name + "\n" + DumpJson(Parsed(part.text)); }
 
 // All parts but those of the system prompt.
-ToldRequest PartsBesidePrompt(const Told& told) {
+ToldRequest PartsBesidePrompt(const ToldBody& told) {
   ToldRequest parts;
   for (const std::string_view each : RawElements(told.tools)) {
     parts.tools.push_back({.name = NameOf(Parsed(each)), .text = std::string(each)});
@@ -89,10 +89,10 @@ ToldRequest PartsBesidePrompt(const Told& told) {
 
 Result<ToldRequest> InParts(const std::string& body, const std::string& before,
                             const std::vector<ToldModule>& modules) {
-  const Told told = TRY(ReadTold(body));
+  const ToldBody told = TRY(ReadTold(body));
   ToldRequest parts = PartsBesidePrompt(told);
   parts.system = Modules(told.system, modules);
-  const Told told_before = before.empty() ? Told() : TRY(ReadTold(before));
+  const ToldBody told_before = before.empty() ? ToldBody() : TRY(ReadTold(before));
   ToldRequest earlier = PartsBesidePrompt(told_before);
   for (ToldPart& part : parts.system) {
     const std::size_t at = told_before.system.find(part.text);
@@ -115,8 +115,8 @@ Json Parsed(std::string_view value) {
   return json;
 }
 
-Result<Told> ReadTold(const std::string& body) {
-  Told told;
+Result<ToldBody> ReadTold(const std::string& body) {
+  ToldBody told;
   constexpr std::string_view kMark = R"("cache_control":)";
   if (const std::size_t mark = body.find(kMark); mark != body.npos) {
     const std::string_view value = std::string_view(body).substr(mark + kMark.size());

@@ -17,7 +17,7 @@ namespace reprise {
 
 // A body taken apart, whichever of the three interfaces it is for. Values are as written, because most are the same in
 // both bodies. The body must outlive it.
-struct Told {
+struct ToldBody {
   std::string system, system_path, system_role;  // the role is that of a message
   std::string_view tools = "[]";
   std::map<std::string, std::string_view> parameters{};
@@ -29,10 +29,10 @@ struct Told {
 inline constexpr int kMostToldDepth = 256;
 
 // kInvalidArgument if the body is no JSON.
-Result<Told> ReadTold(const std::string& body);
+Result<ToldBody> ReadTold(const std::string& body);
 // A value of it, without marks for the provider's cache; null if it is no JSON.
 Json Parsed(std::string_view value);
-// The tools by name, from Told::tools.
+// The tools by name, from ToldBody::tools.
 std::vector<std::pair<std::string, Json>> ToolsIn(std::string_view tools);
 
 // The parts of a body. `before` is the body that it follows; empty: none. `modules`: of its system prompt, which stays

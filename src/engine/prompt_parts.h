@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reprise/interaction.h"
+#include "reprise/system_prompt.h"
+
+// The modules of a recorded system prompt, and those of today with any values, to be compared one by one.
+namespace reprise {
+
+// A module as an agent writes it, with marks in place of its placeholders' values.
+struct ModulePattern {
+  std::string name, text;
+  bool has_values = false;       // placeholders
+  bool may_be_left_out = false;  // if its values are empty
+};
+
+// `max_plain_bytes`: PromptValues::max_plain_bytes.
+std::vector<ModulePattern> PatternsOf(SystemPrompt prompt, std::size_t max_plain_bytes);
+// Whether the text of a pattern has become `text` at some date with some values.
+bool IsFilled(std::string text, std::string pattern);
+
+// The modules of a system prompt with their texts; nullopt if they do not add up to it.
+std::optional<std::vector<PromptModule>> SplitPrompt(std::string_view system, const std::vector<ToldModule>& modules);
+
+// The text of instructions or skills without the folders of their files, which depend on the machine: lines such as
+// "From FILE:" and "- NAME (FILE): ...".
+std::string WithoutFolders(const std::string& text);
+
+}  // namespace reprise
