@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
@@ -323,26 +325,66 @@ bool IsSameInAnyOrder(const Json& a, const Json& b) {
 
 namespace {
 
+constexpr std::uint64_t OfEachByte(std::uint64_t byte) { return 0x0101010101010101 * byte; }
+
+// Whether one of eight bytes is less than `limit`, which is at most 128. May say so of bytes that follow such a byte.
+constexpr std::uint64_t HasLess(std::uint64_t bytes, std::uint64_t limit) {
+  return (bytes - OfEachByte(limit)) & ~bytes & OfEachByte(0x80);
+}
+constexpr std::uint64_t HasByte(std::uint64_t bytes, std::uint64_t byte) {
+  return HasLess(bytes ^ OfEachByte(byte), 1);
+}
+
+// Most of what is written is long text, or JSON within JSON, so these work on eight bytes at a time.
+constexpr std::size_t kBlock = sizeof(std::uint64_t);
+
+// How many of the block's bytes come before the first one that is escaped.
+template <bool kEscapesDelete>
+std::size_t PlainBytes(const char* block) {
+  if constexpr (std::endian::native != std::endian::little) return 0;
+  std::uint64_t bytes = 0;
+  std::memcpy(&bytes, block, kBlock);
+  const std::uint64_t escaped =
+      HasLess(bytes, 0x20) | HasByte(bytes, '"') | HasByte(bytes, '\\') | (kEscapesDelete ? HasByte(bytes, 0x7f) : 0);
+  return static_cast<std::size_t>(std::countr_zero(escaped)) / 8;
+}
+
+// Writes the character as it stands inside a JSON string, in at most kBlock bytes. Returns their end.
+template <bool kEscapesDelete>
+char* WriteCharacter(char* to, char c) {
+  const auto code = static_cast<unsigned char>(c);
+  if (code >= 0x20 && c != '"' && c != '\\' && (!kEscapesDelete || code != 0x7f)) {
+    *to = c;
+    return to + 1;
+  }
+  *to++ = '\\';
+  constexpr std::string_view kShort = "\"\\\b\f\n\r\t", kLetters = "\"\\bfnrt";
+  for (std::size_t i = 0; i < kShort.size(); ++i) {
+    if (kShort[i] != c) continue;
+    *to = kLetters[i];
+    return to + 1;
+  }
+  for (const char each : {'u', '0', '0', kHexDigits[code >> 4], kHexDigits[code & 15]}) *to++ = each;
+  return to;
+}
+
 // Appends `text` as it stands inside a JSON string. REQUIRES: it is UTF-8.
 template <bool kEscapesDelete>
 void AppendEscaped(std::string& out, std::string_view text) {
-  std::size_t plain_from = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    if (c >= 0x20 && c != '"' && c != '\\' && (!kEscapesDelete || c != 0x7f)) continue;
-    out.append(text, plain_from, i - plain_from);
-    plain_from = i + 1;
-    constexpr std::string_view kShort = "\"\\\b\f\n\r\t", kLetters = "\"\\bfnrt";
-    if (const std::size_t at = kShort.find(text[i]); at != kShort.npos) {
-      out += '\\';
-      out += kLetters[at];
-      continue;
+  std::size_t size = out.size();
+  for (std::size_t i = 0; i < text.size();) {
+    if (out.size() - size < 2 * kBlock) out.resize(size + (text.size() - i) + i / 4 + 4 * kBlock);
+    char* const to = out.data() + size;
+    if (text.size() - i >= kBlock) {
+      std::memcpy(to, text.data() + i, kBlock);
+      const std::size_t plain = PlainBytes<kEscapesDelete>(text.data() + i);
+      i += plain;
+      size += plain;
+      if (plain == kBlock) continue;
     }
-    out += "\\u00";
-    out += kHexDigits[c >> 4];
-    out += kHexDigits[c & 15];
+    size = static_cast<std::size_t>(WriteCharacter<kEscapesDelete>(out.data() + size, text[i++]) - out.data());
   }
-  out.append(text, plain_from, text.size() - plain_from);
+  out.resize(size);
 }
 
 // As the library's own dump() writes it, in a fraction of the time: most of what is written is long text.

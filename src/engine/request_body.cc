@@ -222,7 +222,6 @@ void MessageFinder::Add(BodyPiece::Kind kind, std::size_t message, std::size_t c
 }
 
 const MessageFinder::Known* MessageFinder::FindAt(std::string_view text, std::size_t& size) {
-  if (!filter_.test(FilterBit(text.data()))) return nullptr;
   Beginning beginning;
   std::copy_n(text.begin(), kShortest, beginning.begin());
   const auto first = std::ranges::lower_bound(known_, beginning, {}, &Known::beginning);
@@ -251,7 +250,10 @@ void MessageFinder::Cut(std::string_view text, std::vector<BodyPiece>& pieces) {
   const auto add_literal = [&](std::size_t end) {
     if (end > literal) pieces.push_back({.text = std::string(text.substr(literal, end - literal))});
   };
-  for (std::size_t at = 0; !known_.empty() && effort_ > 0 && text.size() - at >= kShortest;) {
+  const std::size_t end = known_.empty() || text.size() < kShortest ? 0 : text.size() - kShortest + 1;
+  for (std::size_t at = 0; effort_ > 0;) {
+    while (at < end && !filter_[FilterBit(text.data() + at)]) ++at;
+    if (at >= end) break;
     std::size_t size = 0;
     const Known* const known = FindAt(text.substr(at), size);
     if (known == nullptr) {
