@@ -14,9 +14,11 @@ execute_process(
   WORKING_DIRECTORY ${SOURCE}/../..
   COMMAND_ERROR_IS_FATAL ANY)
 file(GLOB HIGHLIGHTER RELATIVE ${OUT}/bundle ${OUT}/bundle/*.js)
+# A part that is loaded later never comes without main.tsx. To say so (by --inject) puts all that main.tsx loads into one
+# file; otherwise there would be twenty, one for each set of parts that shares something, and 5 % more bytes.
 execute_process(
   COMMAND ${ESBUILD} ${SOURCE}/main.tsx ${SOURCE}/style.css ${HOW} --splitting --format=esm --jsx=automatic
-          --inject:${SOURCE}/markdown/dompurify_shim.js --define:process.env.NODE_ENV="production" --define:HIGHLIGHTER="/assets/${HIGHLIGHTER}"
+          --inject:${SOURCE}/markdown/dompurify_shim.js --inject:${SOURCE}/main.tsx --define:process.env.NODE_ENV="production" --define:HIGHLIGHTER="/assets/${HIGHLIGHTER}"
           --entry-names=[hash] --chunk-names=[hash] --metafile=${OUT}/meta.json --outdir=${OUT}/bundle
   WORKING_DIRECTORY ${SOURCE}/../..
   RESULT_VARIABLE FAILED)

@@ -6,7 +6,7 @@ import { Sidebar } from "./chats/Sidebar";
 import { Inbox } from "./inbox/Inbox";
 import { actions, isWriting } from "./keys/actions";
 import { keepFocus } from "./keys/focus";
-import { Help, Palette } from "./keys/Palette";
+import { Palette } from "./keys/Palette";
 import { copied } from "./markdown/Markdown";
 import { useNarrow } from "./parts/hooks";
 import { Icon, IconName } from "./parts/Icon";
@@ -15,6 +15,7 @@ import { feed, start } from "./store/feed";
 import { navigation, toggleMenu, View } from "./store/navigation";
 import * as requests from "./store/requests";
 import { act, notices, useSelect } from "./store/state";
+import { translate } from "./language";
 import { t } from "./texts";
 import { showTheme } from "./theme";
 import { ApiError, logIn, whenTokenChanges } from "./wire/api";
@@ -22,12 +23,14 @@ import { ApiError, logIn, whenTokenChanges } from "./wire/api";
 // Rarely used views are loaded when they are opened.
 const Board = lazy(() => import("./board/Board").then((part) => ({ default: part.Board })));
 const BranchMap = lazy(() => import("./time/BranchMap").then((part) => ({ default: part.BranchMap })));
+const Help = lazy(() => import("./keys/Help").then((part) => ({ default: part.Help })));
 const Settings = lazy(() => import("./trace/Settings").then((part) => ({ default: part.Settings })));
 const Trace = lazy(() => import("./trace/Trace").then((part) => ({ default: part.Trace })));
 const TrashView = lazy(() => import("./chats/TrashView").then((part) => ({ default: part.TrashView })));
 
-const OF_CHAT: [View, string, IconName][] = [["chat", t.chat, "chat"], ["board", t.board, "board"], ["branches", t.branches, "branch"], ["trace", t.trace, "trace"]];
-const OF_ALL: [View, string, IconName][] = [["inbox", t.inbox, "inbox"], ["settings", t.settings, "settings"]];
+type Tab = [View & keyof typeof t, IconName];
+const OF_CHAT: Tab[] = [["chat", "chat"], ["board", "board"], ["branches", "branch"], ["trace", "trace"]];
+const OF_ALL: Tab[] = [["inbox", "inbox"], ["settings", "settings"]];
 
 function Page() {
   const { loggedOut, whyLoggedOut } = feed.use("loggedOut", "whyLoggedOut");
@@ -51,10 +54,10 @@ function Page() {
     return () => removeEventListener("keydown", onKey);
   }, []);
   if (loggedOut) return <LogIn why={whyLoggedOut} />;
-  const tab = ([name, text, icon]: [View, string, IconName]): JSX.Element => (
-    <button type="button" key={name} aria-current={view === name ? "page" : undefined} title={text} data-testid={`tab-${name}`}
+  const tab = ([name, icon]: Tab): JSX.Element => (
+    <button type="button" key={name} aria-current={view === name ? "page" : undefined} title={t[name]} data-testid={`tab-${name}`}
       onClick={() => navigation.set({ view: name })}>
-      <Icon name={icon} /><span className="label">{text}</span>
+      <Icon name={icon} /><span className="label">{t[name]}</span>
       {name === "inbox" && waiting > 0 && <><span className="badge count" data-testid="inbox-count">{waiting}</span><span className="sr-only">{t.waitingShort}</span></>}
     </button>
   );
@@ -86,7 +89,7 @@ function Page() {
       </div>
       <Notices />
       {dialog === "palette" && <Palette onClose={() => navigation.set({ dialog: null })} />}
-      {dialog === "help" && <Help onClose={() => navigation.set({ dialog: null })} />}
+      {dialog === "help" && <Suspense><Help onClose={() => navigation.set({ dialog: null })} /></Suspense>}
     </div>
   );
 }
@@ -213,5 +216,7 @@ whenTokenChanges(() => location.reload());
 showTheme();
 keepFocus();
 takeDroppedFiles();
-start();
-createRoot(document.getElementById("page")!).render(<Boundary><Page /></Boundary>);
+void translate().catch(() => undefined).then(() => { // in English, rather than not at all
+  start();
+  createRoot(document.getElementById("page")!).render(<Boundary><Page /></Boundary>);
+});

@@ -1,4 +1,4 @@
-// The texts of the page, without those of views that are loaded later (texts_of_views.ts). A translation is another file like this.
+// The texts of the page, without those of views that are loaded later (texts_of_views.ts). words/ has translations.
 export const t = {
   name: "Reprise",
   newChat: "New chat",
@@ -362,12 +362,4 @@ export const t = {
   nearlyFull: "older messages will be summarized soon",
   meterTip: (input: number, output: number) => `${input.toLocaleString()} tokens in, ${output.toLocaleString()} out`,
   menu: "Menu",
-  helpGroups: [
-    ["Everywhere", [["Ctrl K", "Commands and chats"], ["?", "This help"], ["Ctrl Alt N", "New chat"], ["Ctrl Alt I", "Inbox"], ["Ctrl Alt B", "Board"], ["Alt ↑ / Alt ↓", "Chat above, below"],
-      ["Ctrl Alt S", "Show or hide the chat list"]]],
-    ["Writing", [["Enter", "Send; while the agent works: add to the queue"], ["Shift Enter", "New line"], ["↑", "Edit the last message, when nothing is written"], ["/", "A command"], ["@", "A file"], ["Esc", "Stop"]]],
-    ["The conversation", [["Ctrl Alt E", "Expand or collapse all cards"], ["Ctrl Alt T", "Hide or show tool calls"], ["Ctrl Alt Z / Ctrl Alt Y", "Undo, redo a turn"]]],
-    ["On a card that has the focus", [["A / D", "Approve, deny"], ["1 / 9", "Answer with that option"]]],
-    ["Board and replay", [["← / →", "Move a task; one event back, on"], ["Space", "Play, pause"]]],
-  ] as [string, [string, string][]][],
 };

@@ -1,5 +1,15 @@
-// The texts of the views that are loaded when they are opened. A translation is another file like this.
+// The texts of the views that are loaded when they are opened. words/ has translations.
 export const v = {
+  language: "Language",
+  sameLanguage: "same as the browser",
+  helpGroups: [
+    ["Everywhere", [["Ctrl K", "Commands and chats"], ["?", "This help"], ["Ctrl Alt N", "New chat"], ["Ctrl Alt I", "Inbox"], ["Ctrl Alt B", "Board"], ["Alt ↑ / Alt ↓", "Chat above, below"],
+      ["Ctrl Alt S", "Show or hide the chat list"]]],
+    ["Writing", [["Enter", "Send; while the agent works: add to the queue"], ["Shift Enter", "New line"], ["↑", "Edit the last message, when nothing is written"], ["/", "A command"], ["@", "A file"], ["Esc", "Stop"]]],
+    ["The conversation", [["Ctrl Alt E", "Expand or collapse all cards"], ["Ctrl Alt T", "Hide or show tool calls"], ["Ctrl Alt Z / Ctrl Alt Y", "Undo, redo a turn"]]],
+    ["On a card that has the focus", [["A / D", "Approve, deny"], ["1 / 9", "Answer with that option"]]],
+    ["Board and replay", [["← / →", "Move a task; one event back, on"], ["Space", "Play, pause"]]],
+  ] as [string, [string, string][]][],
   trashEmpty: "The trash is empty.",
   restore: "Restore",
   restored: (title: string) => `“${title}” is back`,

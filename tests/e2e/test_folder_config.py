@@ -290,7 +290,7 @@ class Clients:
         class There:
             path = folder
             environment = self.home.environment
-        return Terminal(There).until("/help lists the commands")
+        return Terminal(There).until(" · /help")  # with few columns it is not said what for
 
     @property
     def chats(self):

@@ -54,26 +54,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
   );
 }
 
-export function Help({ onClose }: { onClose: () => void }) {
-  return (
-    <Dialog label={t.help} onClose={onClose} testid="help">
-      <div className="row">
-        <h2 className="grow">{t.help}</h2>
-        <button type="button" className="quiet square" autoFocus aria-label={t.close} onClick={onClose}><Icon name="close" /></button>
-      </div>
-      <div className="help-keys" tabIndex={0} role="region" aria-label={t.help}>
-        {t.helpGroups.map(([group, keys]) => (
-          <section key={group}>
-            <h3>{group}</h3>
-            <dl>{keys.map(([key, what]) => <div key={key + what}><dt>{key.split(" / ").map((one, i) => <span key={one}>{i > 0 && " / "}<kbd>{one}</kbd></span>)}</dt><dd>{what}</dd></div>)}</dl>
-          </section>
-        ))}
-      </div>
-    </Dialog>
-  );
-}
-
-function Dialog({ label, testid, onClose, children }: { label: string; testid: string; onClose: () => void; children: React.ReactNode }) {
+export function Dialog({ label, testid, onClose, children }: { label: string; testid: string; onClose: () => void; children: React.ReactNode }) {
   const place = useRef<HTMLDialogElement>(null);
   // Closing gives the focus back, unless a field that the action opened (such as the find bar) has taken it.
   useEffect(() => {

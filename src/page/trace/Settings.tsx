@@ -10,6 +10,9 @@ import { setTheme, themeNow } from "../theme";
 import type { ChatGrants, Grants as Standing, ServerLogin, Tools, ToolServer } from "../wire";
 import { call, chatPath, get, hasToken, logOut } from "../wire/api";
 
+// The languages of the page (language.ts), each by its own name.
+const LANGUAGES = [["en", "English"], ["de", "Deutsch"], ["he", "עברית"]];
+
 // The settings of this browser, and those that the server runs with.
 export function Settings() {
   const { tools, models, instructions } = cache.use("tools", "models", "instructions");
@@ -31,6 +34,15 @@ export function Settings() {
           setTheme(e.target.value);
           choose(e.target.value);
         }}>{Object.entries(v.themes).map(([value, name]) => <option key={value} value={value}>{name}</option>)}</select>
+      </label>
+      <label className="setting"><span>{v.language}</span>
+        <select data-testid="language" value={localStorage.getItem("language") ?? ""} onChange={(e) => {
+          localStorage.setItem("language", e.target.value);
+          location.reload();
+        }}>
+          <option value="">{v.sameLanguage}</option>
+          {LANGUAGES.map(([value, name]) => <option key={value} value={value} lang={value}>{name}</option>)}
+        </select>
       </label>
       <label className="setting"><input type="checkbox" checked={notes} onChange={(e) => void wantNotes(e.target.checked)} /><span>{v.notifications}</span></label>
       {hasToken() && <button type="button" data-testid="log-out" onClick={() => {
