@@ -63,7 +63,6 @@ TerminalClient::TerminalClient(Parts parts)
       meanwhile_{.descriptors = [this] { return Descriptors(); },
                  .timeout_ms = [this] { return TimeoutMs(); },
                  .proceed = [this] { return Proceed(); },
-                 .takes_escape = [this] { return !at_prompt_ || running() || !queued_.empty(); },
                  .resized = [this] { screen_.Resize(); }},
       chat_(parts.chat.str()),
       path_("/chats/" + chat_),
@@ -74,10 +73,7 @@ TerminalClient::TerminalClient(Parts parts)
                                         for (const std::string& line : lines) Tell("  " + line);
                                         UpdateScreen(/*at_once=*/true);
                                       }});
-  input_.editor()->SetUnfold([this] {
-    if (!view_.Unfold()) Tell("(nothing is folded)");
-    UpdateScreen(/*at_once=*/true);
-  });
+  input_.editor()->SetCommands([this](LineEditor::Command key) { Press(key); });
 }
 
 int TerminalClient::Run() {
@@ -107,6 +103,9 @@ int TerminalClient::Run() {
         draft_ = text;
         break;
       case Came::kEscape:
+        draft_ = text;
+        if (!Stop()) GoBack();
+        break;
       case Came::kInterrupt:
         if (Stop()) {
           draft_ = text;
@@ -125,6 +124,7 @@ int TerminalClient::Run() {
   if (!queued_.empty()) Tell("(" + std::to_string(queued_.size()) + " queued: not sent, and the run is cancelled)");
   if (running()) view_.End();
   screen_.Draw();
+  screen_.RestoreTitle();
   return status_;
 }
 
@@ -251,6 +251,7 @@ void TerminalClient::FollowOne(const Json& interaction) {
 // --- a message ---------------------------------------------------------------------------------------------------
 
 void TerminalClient::Obey(const std::string& text) {
+  if (RunsHere(text)) return;
   const TypedLine typed = ParseTyped(text);
   typed.command.empty() ? Say(typed.text) : RunCommand(typed.command, typed.text);
 }
@@ -600,6 +601,7 @@ std::chrono::milliseconds TerminalClient::StepOfStatus() const {
 }
 
 void TerminalClient::UpdateScreen(bool at_once) {
+  ShowState();
   const auto now = std::chrono::steady_clock::now();
   if (!at_once && running() && now - drawn_ < StepOfStatus()) return;
   drawn_ = now;

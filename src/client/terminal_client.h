@@ -124,6 +124,16 @@ class TerminalClient {
     return link_.Call(method, path, body);
   }
 
+  // --- terminal_keys.cc: what is done at the terminal itself
+  enum class State { kIdle, kRuns, kAsks };
+  void Press(LineEditor::Command key);
+  void NextMode();
+  void ShowTranscript();
+  void GoBack();
+  bool RunsHere(const std::string& line);
+  void RunHere(const std::string& line);
+  void ShowState();
+
   // --- terminal_questions.cc: questions of a run
   bool Ask(const OpenQuestion& question);
   bool AllowedByMode(const OpenQuestion& question);
@@ -255,8 +265,11 @@ class TerminalClient {
   std::set<std::string> shown_;      // interactions of this chat
 
   std::chrono::steady_clock::time_point drawn_{};
-  bool stale_ = false;      // there are changes to draw
-  bool at_prompt_ = false;  // a message is being edited, not an answer that Esc leaves
+  bool stale_ = false;                               // there are changes to draw
+  bool at_prompt_ = false;                           // a message is being edited, not an answer that Esc leaves
+  std::chrono::steady_clock::time_point escaped_{};  // when Esc was pressed with nothing to stop
+  State state_ = State::kIdle;                       // shown in the window's title
+  std::chrono::steady_clock::time_point ran_from_{};
 
   // --- the question that is asked
   std::string asking_;                              // its id; empty if there is none

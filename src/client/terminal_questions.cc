@@ -77,6 +77,7 @@ bool TerminalClient::Ask(const OpenQuestion& question) {
     }
   } else if (!AllowedByMode(question) || !AllowByMode(question)) {
     // If the mode cannot allow it, the person decides.
+    ShowState();
     AskApproval(question);
   }
   const bool goes_on = !Open().empty() && !leaving_;
@@ -519,6 +520,7 @@ bool TerminalClient::AskForm(const OpenQuestion& question, const event::InputReq
 }
 
 bool TerminalClient::AskInput(const OpenQuestion& question) {
+  ShowState();
   const auto& asked = std::get<PendingInput>(question.asked).request;
   std::vector<std::string> lines;
   Append(lines, Painted(Style::kBold, VisibleText(asked.question, "")));

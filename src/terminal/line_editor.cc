@@ -1,14 +1,11 @@
 #include "terminal/line_editor.h"
 
-#include <fcntl.h>
 #include <histedit.h>
 #include <langinfo.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <clocale>
 #include <cstdio>
 #include <cstring>
@@ -17,11 +14,11 @@
 #include <string_view>
 #include <utility>
 
-#include "base/private_file.h"
 #include "base/shared_library.h"
 #include "base/system.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "terminal/own_programs.h"
 #include "terminal/terminal_input.h"
 
 namespace reprise {
@@ -112,8 +109,8 @@ class LibEdit final : public LineEditor {
     Bind(L"^R", L"em-inc-search-prev");
     library_.set(edit_, EL_ADDFN, L"reprise-complete", L"completes", &LibEdit::Complete);
     library_.set(edit_, EL_ADDFN, L"reprise-editor", L"opens the person's own editor", &LibEdit::OwnEditor);
-    library_.set(edit_, EL_ADDFN, L"reprise-unfold", L"shows what is folded", &LibEdit::Unfold);
-    Bind(L"^O", L"reprise-unfold");
+    library_.set(edit_, EL_ADDFN, L"reprise-command", L"has an effect outside of the line", &LibEdit::Outside);
+    BindAll({L"^O", L"^T", L"\\e[Z"}, L"reprise-command");
     Bind(L"^I", L"reprise-complete");
     Bind(L"^X^E", L"reprise-editor");
   }
@@ -157,7 +154,7 @@ class LibEdit final : public LineEditor {
   }
 
   void SetCompletion(Completion completion) override { completion_ = std::move(completion); }
-  void SetUnfold(std::function<void()> unfold) override { unfold_ = std::move(unfold); }
+  void SetCommands(std::function<void(Command)> run) override { run_ = std::move(run); }
 
   bool IsEmpty() const override {
     const LineInfoW* const line = library_.line(edit_);
@@ -218,10 +215,7 @@ class LibEdit final : public LineEditor {
   static unsigned char NewLine(::EditLine* edit, wint_t) { return Of(edit).Insert(L"\n"); }
   static unsigned char Nothing(::EditLine*, wint_t) { return CC_NORM; }
   static unsigned char Complete(::EditLine* edit, wint_t) { return Of(edit).CompleteLine(); }
-  static unsigned char Unfold(::EditLine* edit, wint_t) {
-    if (const auto& unfold = Of(edit).unfold_) unfold();
-    return CC_NORM;
-  }
+  static unsigned char Outside(::EditLine* edit, wint_t last_of_key) { return Of(edit).RunCommand(last_of_key); }
   static unsigned char OwnEditor(::EditLine* edit, wint_t) { return Of(edit).OpenOwnEditor(); }
   static unsigned char Up(::EditLine* edit, wint_t) { return Of(edit).GoUp(); }
   static unsigned char Down(::EditLine* edit, wint_t) { return Of(edit).GoDown(); }
@@ -315,27 +309,40 @@ class LibEdit final : public LineEditor {
     return CC_NORM;
   }
 
+  unsigned char RunCommand(wint_t last_of_key) {
+    if (!run_) return CC_NORM;
+    constexpr wint_t kCtrlT = 0x14;
+    if (last_of_key != kCtrlT) {
+      run_(last_of_key == L'Z' ? Command::kNextMode : Command::kUnfold);
+      return CC_NORM;
+    }
+    LendTerminal([this] { run_(Command::kTranscript); });
+    return CC_REDISPLAY;
+  }
+
+  void LendTerminal(const std::function<void()>& use) {
+    library_.set(edit_, EL_PREP_TERM, 0);
+    keys_.LeaveTerminal();
+    use();
+    keys_.ReturnToTerminal();
+    library_.set(edit_, EL_PREP_TERM, 1);
+  }
+
   // Opens the text in the person's own editor, in a private file, and reads it back.
   unsigned char OpenOwnEditor() {
     const LineInfoW* const line = library_.line(edit_);
     // libedit leaves the cursor at its place, and the editor restores the screen when it ends.
-    library_.set(edit_, EL_PREP_TERM, 0);
-    keys_.LeaveTerminal();
-    const auto edited =
-        EditInOwnEditor(Narrow({line->buffer, static_cast<std::size_t>(line->lastchar - line->buffer)}));
-    keys_.ReturnToTerminal();
-    library_.set(edit_, EL_PREP_TERM, 1);
+    std::optional<std::string> edited;
+    LendTerminal([&] {
+      edited = EditInOwnEditor(Narrow({line->buffer, static_cast<std::size_t>(line->lastchar - line->buffer)}));
+    });
     if (!edited) return CC_ERROR;
     Replace(Wide(*edited));
     return CC_REDISPLAY;
   }
 
   void Suspend() {
-    library_.set(edit_, EL_PREP_TERM, 0);
-    keys_.LeaveTerminal();
-    ::raise(SIGSTOP);
-    keys_.ReturnToTerminal();
-    library_.set(edit_, EL_PREP_TERM, 1);
+    LendTerminal([] { ::raise(SIGSTOP); });
     library_.set(edit_, EL_REFRESH);
   }
 
@@ -409,7 +416,7 @@ class LibEdit final : public LineEditor {
   std::size_t past_at_ = 0;         // the one shown; after the last: draft_, or none yet
   std::wstring draft_;              // the text before one of them was shown
   Completion completion_;
-  std::function<void()> unfold_;
+  std::function<void(Command)> run_;
 };
 
 }  // namespace
@@ -424,57 +431,6 @@ std::unique_ptr<LineEditor> LineEditor::Open(KeySource& keys) {
   auto editor = std::make_unique<LibEdit>(library, keys, out);
   if (!editor->opened()) return nullptr;
   return editor;
-}
-
-namespace {
-
-constexpr std::size_t kMaxEdited = 16 << 20;
-
-bool WriteAll(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t size = ::write(fd, text.data(), text.size());
-    if (size < 0 && errno == EINTR) continue;
-    if (size <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(size));
-  }
-  return true;
-}
-
-// Runs `editor FILE` by the shell, because the variables may hold options.
-bool RunEditor(const std::string& editor, const std::string& file) {
-  const pid_t child = ::fork();
-  if (child < 0) return false;
-  if (child == 0) {
-    sigset_t none;
-    sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    const std::string command = editor + " \"$1\"";
-    ::execl("/bin/sh", "sh", "-c", command.c_str(), "sh", file.c_str(), static_cast<char*>(nullptr));
-    ::_exit(127);
-  }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return false;
-  }
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-}  // namespace
-
-std::optional<std::string> EditInOwnEditor(const std::string& text) {
-  const Environment environment = ProcessEnvironment();
-  const std::string folder = environment("XDG_RUNTIME_DIR").value_or(environment("TMPDIR").value_or("/tmp"));
-  std::string file = folder + "/reprise-XXXXXX.md";
-  const UniqueFd fd(::mkostemps(file.data(), 3, O_CLOEXEC));
-  if (fd.get() < 0) return std::nullopt;
-  std::optional<std::string> edited;
-  const std::string editor = environment("VISUAL").value_or(environment("EDITOR").value_or("editor"));
-  if (WriteAll(fd.get(), text) && RunEditor(editor, file)) {
-    if (auto read = ReadSmallFile(file, kMaxEdited)) edited = *std::move(read);
-  }
-  ::unlink(file.c_str());
-  while (edited && edited->ends_with('\n')) edited->pop_back();
-  return edited;
 }
 
 }  // namespace reprise

@@ -60,8 +60,10 @@ class LineEditor {
     std::function<void(const std::vector<std::string>& lines)> show;
   };
   virtual void SetCompletion(Completion completion) = 0;
-  // Sets the effect of Ctrl-O, outside of the line.
-  virtual void SetUnfold(std::function<void()> unfold) = 0;
+  // Keys with an effect outside of the line: Ctrl-O, Ctrl-T and Shift-Tab.
+  enum class Command { kUnfold, kTranscript, kNextMode };
+  // `run` gets kTranscript while the terminal is in its former mode, for a program of its own.
+  virtual void SetCommands(std::function<void(Command)> run) = 0;
 
   // --- for drawing above the edited line
   // The rows of prompt and text above the cursor's row, and all their rows, on a terminal of `columns` columns.
@@ -70,10 +72,5 @@ class LineEditor {
   // Draws prompt and text again. REQUIRES: the cursor is at the beginning of an empty line.
   virtual void Redraw() = 0;
 };
-
-// Lets the person change `text` in their own editor: $VISUAL, else $EDITOR, else Debian's `editor`. The text is in a
-// private temporary file, in $XDG_RUNTIME_DIR if set. nullopt if the editor cannot be run, fails, or leaves no readable
-// text. REQUIRES: the terminal is in its usual mode.
-std::optional<std::string> EditInOwnEditor(const std::string& text);
 
 }  // namespace reprise

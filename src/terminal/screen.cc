@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
+#include "base/terminal_text.h"
 #include "terminal/console.h"
 #include "terminal/wrapped_text.h"
 
@@ -97,6 +99,31 @@ void Screen::Draw() {
     input_.editor()->Redraw();
   }
   std::fflush(stdout);
+}
+
+void Screen::Announce(const std::string& title, const std::string& notice) {
+  if (!input_.can_move_cursor()) return;
+  std::string text;
+  if (title != title_) {
+    if (title_.empty()) text += "\x1b[22;2t";  // keeps the former title (xterm's control sequences, Ps = 22)
+    text += "\x1b]2;" + VisibleLine(title) + "\a";
+    title_ = title;
+  }
+  if (!notice.empty()) text += "\a\x1b]9;" + VisibleLine(notice) + "\a";
+  Print(text);
+  std::fflush(stdout);
+}
+
+void Screen::RestoreTitle() {
+  if (!std::exchange(title_, {}).empty()) Print("\x1b[23;2t");
+}
+
+void Screen::Lend(const std::function<void()>& use) {
+  WriteLines();
+  std::fflush(stdout);
+  input_.Lend(use);
+  // Only if the cursor is not at the beginning of a row do these blanks reach the next one.
+  Print(std::string(static_cast<std::size_t>(columns_ - 1), ' ') + "\r\x1b[K");
 }
 
 void Screen::Resize() {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,13 @@ class Screen {
   // Draws everything again after a change of the terminal's size, because it is unknown whether the terminal has
   // rewrapped its lines.
   void Resize();
+
+  // Sets the window's title. `notice`, if not empty, rings the bell, and asks the terminal to tell the person (OSC 9).
+  void Announce(const std::string& title, const std::string& notice = {});
+  // Gives the window its former title back.
+  void RestoreTitle();
+  // Lends the terminal to another program, whose output stays above what comes next.
+  void Lend(const std::function<void()>& use);
 
   // Adds lines that stay, for the next Draw.
   void Add(std::string line) { pending_.push_back(std::move(line)); }
@@ -53,6 +61,7 @@ class Screen {
   std::vector<std::string> pending_, below_;
   std::vector<std::string> shown_below_;  // on the terminal now
   std::deque<std::string> last_;          // the last lines that stay
+  std::string title_;                     // empty: the terminal's own
 };
 
 }  // namespace reprise

@@ -48,6 +48,7 @@ Key CodedKey(int code, int held, std::size_t length) {
   constexpr int kPrivate = 0xe000, kBehindPrivate = 0xf8ff, kLast = 0x10ffff;
   if (code <= 0 || code > kLast || (code >= kPrivate && code <= kBehindPrivate)) return {.bytes = {}, .length = length};
   if (code == kEsc || (code == '[' && held == kCtrl)) return {Key::Kind::kEscape, {}, length};
+  if (code == '\t' && held == kShift) return Edits("\x1b[Z", length);
   if (code == '\r' && held != 0) return Edits(held == kCtrl ? "\r" : "\x1b\r", length);
   if ((held & ~kShift) == 0) return Edits(Utf8Of(static_cast<char32_t>(code)), length);
   const char letter = code < 0x80 ? static_cast<char>(code) : '\0';
@@ -64,6 +65,7 @@ Key SequenceKey(std::string_view sequence) {
   const int held = std::max(numbers[1], 1) - 1;
   if (final == 'u') return CodedKey(numbers[0], held, sequence.size());
   if (final == '~' && numbers[0] == 27) return CodedKey(numbers[2], held, sequence.size());
+  if (final == 'Z') return Edits("\x1b[Z", sequence.size());  // Shift-Tab
   if (std::string_view("ABCDHF").find(final) != std::string_view::npos && numbers[0] <= 1) {
     const bool by_word = (held & (kAlt | kCtrl)) != 0 && (final == 'C' || final == 'D');
     return Edits(by_word ? std::string("\x1b[1;5") + final : std::string("\x1b[") + final, sequence.size());
@@ -282,9 +284,7 @@ KeySource::Came TerminalInput::NextKey(std::string& key) {
       read_.erase(0, first->length);
       if (first->bytes == kPasteBegin) in_paste_ = true;
       if (first->bytes == kPasteEnd) in_paste_ = false;
-      if (first->kind == Key::Kind::kEscape && meanwhile_->takes_escape && meanwhile_->takes_escape()) {
-        return GiveUp(Came::kEscape);
-      }
+      if (first->kind == Key::Kind::kEscape) return GiveUp(Came::kEscape);
       if (first->kind != Key::Kind::kEdits) continue;
       if (!in_paste_ && first->bytes == kInterruptKey) return GiveUp(Came::kInterrupt);
       if (!in_paste_ && first->bytes == kSuspendKey) return KeySource::Came::kSuspend;
@@ -402,6 +402,15 @@ bool TerminalInput::WaitForOrInterrupt(int descriptor, std::optional<std::chrono
     if (number == SIGTSTP) Suspend();
     if (number == SIGINT) return true;
     if (ready <= 0 || waits[0].revents != 0) return false;
+  }
+}
+
+void TerminalInput::Lend(const std::function<void()>& use) {
+  LeaveTerminal();
+  use();
+  ReturnToTerminal();
+  pollfd signals{signals_.get(), POLLIN, 0};
+  while (::poll(&signals, 1, 0) > 0 && TakeSignal() != 0) {
   }
 }
 

@@ -55,7 +55,7 @@ class TerminalInput final : private KeySource {
     kLine,
     kEnd,
     kInterrupt,  // Ctrl-C
-    kEscape,     // the Esc key, if it is taken
+    kEscape,     // the Esc key
     kWithdrawn,
     kKey,    // a key that is an answer by itself
     kEarly,  // Enter, on a text that does not count as an answer
@@ -64,9 +64,8 @@ class TerminalInput final : private KeySource {
   struct Meanwhile {
     std::function<std::vector<int>()> descriptors;  // to watch
     std::function<int()> timeout_ms;                // -1: none
-    std::function<bool()> proceed;         // called when one is readable or the time is over; true withdraws the edit
-    std::function<bool()> takes_escape{};  // whether Esc ends the edit now; null: never
-    std::function<void()> resized{};       // draws the screen again; null if there is only the line
+    std::function<bool()> proceed;    // called when one is readable or the time is over; true withdraws the edit
+    std::function<void()> resized{};  // draws the screen again; null if there is only the line
   };
   // Blocks for the next message: a line, or on a terminal an edited text (a paste of several lines is one message).
   // `prompt` and the initial `message` are for terminals only. Afterwards `message` is the text typed so far, whatever
@@ -87,6 +86,9 @@ class TerminalInput final : private KeySource {
   Came ReadAnswer(const Question& question, const Meanwhile& meanwhile, std::string& answer);
   // Blocks until `descriptor` is readable, at most for `most`. True if Ctrl-C was pressed.
   bool WaitForOrInterrupt(int descriptor, std::optional<std::chrono::milliseconds> most = std::nullopt);
+
+  // Lends the terminal, in its usual mode, to another program that `use` runs. Ctrl-C goes to that program alone.
+  void Lend(const std::function<void()>& use);
 
   // Null for a pipe.
   LineEditor* editor() { return editor_.get(); }

@@ -11,6 +11,7 @@ import pytest
 from support.provider import Gate, call, text, tools
 from support.terminal import PASTE_BEGIN, PASTE_END, QUIET
 from support.timing import SOON, eventually
+from test_folder_config import own_configuration
 
 ESC, CTRL_C, CTRL_D, LEFT, CLEAR = b"\x1b", b"\x03", b"\x04", b"\x1b[D", b"\x15"
 STOPS = pytest.mark.parametrize("stop", [ESC, CTRL_C], ids=["Esc", "Ctrl-C"])
@@ -527,3 +528,103 @@ def test_a_random_walk_over_the_keys_loses_none_and_runs_nothing_unasked(attache
     walk = Walk(attached(), server, provider, chosen)
     for _ in range(STEPS):
         walk.step()
+
+
+# --- keys with an effect outside of the line ------------------------------------------------------------------------------
+
+SHIFT_TAB, CTRL_T = b"\x1b[Z", b"\x14"
+
+
+@pytest.mark.parametrize("key", [SHIFT_TAB, b"\x1b[9;2u"], ids=["as usual", "kitty"])
+def test_shift_tab_goes_through_the_modes_but_not_to_all(attached, server, provider, key):
+    provider.plan(tools(write("a.txt")), text("done"))
+    chat = attached()
+    chat.type("wr").type(key).until("nothing is changed before you have approved a plan").ready("wr")
+    chat.type(key).until("shown and allowed until you leave").type(key).until("/undo can restore").type(key).until("is asked about").ready("wr")
+    chat.type(key).type(key).until("shown and allowed until you leave").ready("wr")
+    chat.type("ite\r").until("done").ready()
+    assert messages(server) == ["write"] and files(server) == ["a.txt"], "the text stayed, and the mode held"
+
+
+def test_esc_twice_goes_back_to_the_last_message(attached, server, provider):
+    provider.plan(text("one"), text("two"))
+    chat = attached()
+    chat.type(ESC + ESC).until("no message to edit yet").ready()
+    chat.say("first").until("one").ready()
+    chat.type("x").type(ESC + ESC).quiet(0.3)
+    chat.ready("x").type(CLEAR).ready()  # a text is never lost to it
+    chat.type(ESC).quiet(0.1)
+    chat.type(ESC).ready_for("edit> first").type(" again\r").until("two").ready()
+    assert messages(server) == ["first again"]
+    chat.type(ESC + ESC).ready_for("edit> first again").type(ESC).until("(not changed)").ready()
+    assert messages(server) == ["first again"]
+
+
+@pytest.fixture
+def alone(make_home, provider, open_terminal):
+    """A client with a server of its own, which works in the client's folder."""
+    home = make_home()
+    own_configuration(home, provider)
+
+    def make(**how):
+        return home, open_terminal(home, "--chat", "c", **{"columns": 120, "rows": 40, **how}).opened().ready()
+    return make
+
+
+def test_a_command_of_ones_own(alone, provider):
+    home, chat = alone()
+    chat.say("!echo from $PWD; printf half").until(f"from {home.path}").until("half").ready()
+    chat.say("!exit 3").until("(exit status 3)").ready()
+    chat.say("!kill -9 $$").until("(ended by signal 9)").ready()
+    chat.say("!echo asks; read line; echo got $line").until("\nasks\n").say("typed").until("got typed").ready()
+    chat.type("!sleep 100; echo not this\r").until("! sleep 100").quiet(0.3)
+    chat.type(CTRL_C).until("(ended by signal 2)").ready()
+    assert "not this\r\n" not in chat.text and provider.requests == []
+    assert "half" in chat.screen[[i for i, line in enumerate(chat.screen) if line.startswith("from ")][0] + 1], "the prompt stands below it"
+
+
+def test_a_commands_output_for_the_model(alone, provider):
+    provider.plan(text("fine"))
+    _, chat = alone()
+    chat.say("!!echo seven; echo eight >&2; false").until("eight")
+    chat.until("$ echo seven; echo eight >&2; false").until("eight").type("What is this?\r").until("fine").ready()
+    assert provider.requests[0].last["content"] == "$ echo seven; echo eight >&2; false\nseven\neight\n\nWhat is this?"
+
+
+def test_no_command_runs_where_the_folder_is_not(attached):
+    attached().say("!true").until("the folder is not on this machine").ready()
+
+
+@pytest.mark.parametrize("said", ["!= is an operator", "! no", "!!! wow", "!"])
+def test_what_only_begins_with_an_exclamation_mark_is_a_message(attached, server, provider, said):
+    provider.plan(text("fine"), text("fine"))
+    chat = attached()
+    chat.say(said).until("fine").ready()
+    chat.paste("!touch a\n!touch b").type("\r").until("fine").ready()
+    assert messages(server) == [said, "!touch a\n!touch b"] and files(server) == []
+
+
+def test_the_transcript_in_the_pager(attached, server, provider, open_terminal):
+    provider.plan(text("the answer\x1b[31m"))
+    chat = attached(PAGER="sed 's/^/page: /'")
+    chat.say("hello").until("the answer").ready()
+    chat.type("typ").type(CTRL_T).until("page: > the answer").ready_for("typ")
+    chat.type("ing\r").quiet(0.1)
+    assert "\x1b[31m" not in chat.raw.decode(errors="replace").split("page: ", 1)[1].split("typ")[0]
+    eventually(lambda: messages(server) == ["hello", "typing"], "the message")
+
+
+def test_the_title_and_the_bell(attached, server, provider):
+    gate = Gate()
+    provider.plan(text("slow", gate), tools(call("run_shell", {"command": "true"})), text("done"))
+    chat = attached()
+    folder = "reprise"  # it is the server's
+    chat.say("one").until("slow")
+    assert f"\x1b]2;● {folder}\a".encode() in chat.raw and b"\x1b]9;" not in chat.raw
+    gate.release()
+    chat.ready().say("two").until("run_shell")
+    chat.answer("y").until("done").ready()
+    assert chat.raw.count(f"\a\x1b]9;Reprise waits for you in {folder}\a".encode()) == 1
+    assert chat.raw.rindex(f"\x1b]2;{folder}\a".encode()) > chat.raw.rindex(f"\x1b]2;? {folder}\a".encode())
+    chat.say("/quit")
+    assert chat.end() == 0 and chat.raw.endswith(b"\x1b[23;2t") or b"\x1b[23;2t" in chat.raw[-200:]

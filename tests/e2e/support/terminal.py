@@ -14,8 +14,8 @@ from .server import BINARY
 from .timing import SOON
 
 PASTE_BEGIN, PASTE_END = b"\x1b[200~", b"\x1b[201~"
-# Sequences that move the cursor or switch modes or colours.
-ESCAPES = re.compile(rb"\x1b\[[0-9;?<>]*[A-Za-z]|\x1b[=>()][0-9A-B]?|\x1b[78]|\r")
+# Sequences that move the cursor, switch modes or colours, or set the title; and the bell.
+ESCAPES = re.compile(rb"\x1b\][^\x07]*\x07|\x07|\x1b\[[0-9;?<>]*[A-Za-z]|\x1b[=>()][0-9A-B]?|\x1b[78]|\r")
 # Sequences unknown to pyte, which would draw their last letter or underline.
 ASKS_FOR_KEYS = re.compile(rb"\x1b\[[<>][0-9;]*[um]")
 QUIET = 0.6  # seconds; a key pressed sooner after a question appeared does not answer it

@@ -1,0 +1,124 @@
+// What is done at the terminal itself: keys with an effect outside of the line, the person's own commands, and signs
+// that reach somebody who looks elsewhere.
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <string>
+
+#include "base/terminal_text.h"
+#include "base/text.h"
+#include "client/terminal_client.h"
+#include "terminal/console.h"
+#include "terminal/own_programs.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::chrono::seconds kLongRun{10};  // somebody may look elsewhere meanwhile
+constexpr std::size_t kMostOutput = 16 << 20, kMostTold = 16 << 10;
+
+// The last bytes of an output, in whole lines.
+std::string EndOf(std::string output) {
+  if (output.size() <= kMostTold) return output;
+  const std::size_t from = output.find('\n', output.size() - kMostTold);
+  return "...\n" + output.substr(from == std::string::npos ? output.size() - kMostTold : from + 1);
+}
+
+// "!make", but not a text that happens to begin with an exclamation mark.
+bool IsOwnShellCommand(std::string_view text) {
+  const std::size_t from = text.starts_with("!!") ? 2 : text.starts_with('!') ? 1 : text.size();
+  return from < text.size() && std::string_view(" =!?.,").find(text[from]) == std::string_view::npos &&
+         text.find('\n') == std::string_view::npos;
+}
+
+}  // namespace
+
+// Esc twice goes back to the last message: it is in the line again, to be said in other words.
+void TerminalClient::GoBack() {
+  constexpr std::chrono::seconds kTogether{1};
+  const auto now = std::chrono::steady_clock::now();
+  const bool is_second = now - std::exchange(escaped_, draft_.empty() ? now : decltype(now)()) <= kTogether;
+  if (!is_second || !draft_.empty()) return;
+  escaped_ = {};
+  Edit({});
+}
+
+void TerminalClient::Press(LineEditor::Command key) {
+  switch (key) {
+    case LineEditor::Command::kUnfold:
+      if (!view_.Unfold()) Tell("(nothing is folded)");
+      break;
+    case LineEditor::Command::kTranscript:
+      return ShowTranscript();  // the editor draws the line again
+    case LineEditor::Command::kNextMode:
+      if (asking_.empty()) NextMode();
+      break;
+  }
+  UpdateScreen(/*at_once=*/true);
+}
+
+// What allows everything is not reached by a key that may be pressed once too often.
+void TerminalClient::NextMode() {
+  constexpr std::array kOrder = {Allows::kNothing, Allows::kPlan, Allows::kEdits, Allows::kAuto};
+  constexpr std::array kNames = {"ask", "plan", "edits", "auto"};
+  const auto now = static_cast<std::size_t>(std::ranges::find(kOrder, allows_) - kOrder.begin());
+  Mode(kNames[(now + 1) % kNames.size()]);
+}
+
+// All of the chat in the person's pager.
+void TerminalClient::ShowTranscript() {
+  const auto text = server_.Text(path_ + "/export?format=markdown");
+  if (!text) return Failed(text.error());
+  if (!ShowInPager(VisibleText(*text, ""))) Complain("no pager can be run: $PAGER, less or more");
+}
+
+// "!make" runs a command here, as in a shell of the person's own. "!!make" also puts what it prints into the line, for
+// the model. False if the line is no such command.
+bool TerminalClient::RunsHere(const std::string& line) {
+  if (!IsOwnShellCommand(line)) return false;
+  RunHere(line);
+  return true;
+}
+
+void TerminalClient::RunHere(const std::string& line) {
+  const bool tells = line.starts_with("!!");
+  const std::string command(Trimmed(std::string_view(line).substr(tells ? 2 : 1), " \n"));
+  if (link_.folder().empty()) return Complain("the folder is not on this machine, so the command cannot run in it");
+  screen_.Add(style_.Paint(Style::kBold, VisibleLine("! " + command)));
+  const auto output = tells ? LentFile::Make("") : std::nullopt;
+  if (tells && !output) return Complain("there is no room for the output of the command");
+  int status = 0;
+  screen_.Lend([&] {
+    // Both run in the same folder, with the person's terminal; the second one only without colours.
+    status = tells ? RunAtTerminal("(" + command + "\n) 2>&1 | tee \"$1\"", output->path(), link_.folder())
+                   : RunAtTerminal(command, "", link_.folder());
+  });
+  if (status < 0) return Complain("the command could not be run");
+  if (WIFSIGNALED(status)) Tell("(ended by signal " + std::to_string(WTERMSIG(status)) + ")");
+  if (WIFEXITED(status) && WEXITSTATUS(status) != 0) Tell("(exit status " + std::to_string(WEXITSTATUS(status)) + ")");
+  if (!tells) return;
+  const auto printed = output->Read(kMostOutput);
+  if (!printed) return Complain("the output is too long for a message: write it to a file, and name that");
+  draft_ = "$ " + command + "\n" + EndOf(VisibleText(*printed, "")) + "\n";
+}
+
+// The window's title shows the state; what waits for the person, and the end of a long run, is announced.
+void TerminalClient::ShowState() {
+  using Clock = std::chrono::steady_clock;
+  const State now = !asking_.empty() ? State::kAsks : running() ? State::kRuns : State::kIdle;
+  if (now == state_) return;
+  const std::string folder = link_.folder().substr(link_.folder().rfind('/') + 1),
+                    name = folder.empty() ? "reprise" : folder;
+  std::string notice;
+  if (now == State::kAsks) notice = "Reprise waits for you in " + name;
+  if (now == State::kIdle && state_ == State::kRuns && Clock::now() - ran_from_ >= kLongRun) {
+    notice = "Reprise has answered in " + name;
+  }
+  if (state_ == State::kIdle) ran_from_ = Clock::now();
+  state_ = now;
+  screen_.Announce((now == State::kAsks ? "? " : now == State::kRuns ? "● " : "") + name, notice);
+}
+
+}  // namespace reprise

@@ -1,0 +1,92 @@
+#include "terminal/own_programs.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include "base/private_file.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMaxEdited = 16 << 20;
+
+bool WriteAll(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t size = ::write(fd, text.data(), text.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(size));
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<LentFile> LentFile::Make(const std::string& text) {
+  const Environment environment = ProcessEnvironment();
+  const std::string folder = environment("XDG_RUNTIME_DIR").value_or(environment("TMPDIR").value_or("/tmp"));
+  std::string path = folder + "/reprise-XXXXXX.md";
+  UniqueFd fd(::mkostemps(path.data(), 3, O_CLOEXEC));
+  if (fd.get() < 0) return std::nullopt;
+  LentFile file(std::move(path), std::move(fd));
+  if (!WriteAll(file.fd_.get(), text)) return std::nullopt;
+  return file;
+}
+
+LentFile::~LentFile() {
+  if (fd_.get() >= 0) ::unlink(path_.c_str());
+}
+
+std::optional<std::string> LentFile::Read(std::size_t most) const {
+  auto text = ReadSmallFile(path_, most);
+  return text ? std::optional(*std::move(text)) : std::nullopt;
+}
+
+int RunAtTerminal(const std::string& command, const std::string& argument, const std::string& directory) {
+  const pid_t child = ::fork();
+  if (child < 0) return -1;
+  if (child == 0) {
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    if (::chdir(directory.c_str()) != 0) ::_exit(127);
+    ::execl("/bin/sh", "sh", "-c", command.c_str(), "sh", argument.c_str(), static_cast<char*>(nullptr));
+    ::_exit(127);
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return -1;
+  }
+  return status;
+}
+
+// Both by the shell, because the variables may hold options.
+
+std::optional<std::string> EditInOwnEditor(const std::string& text) {
+  const Environment environment = ProcessEnvironment();
+  const std::string editor = environment("VISUAL").value_or(environment("EDITOR").value_or("editor"));
+  const auto file = LentFile::Make(text);
+  if (!file || RunAtTerminal(editor + " \"$1\"", file->path()) != 0) return std::nullopt;
+  auto edited = file->Read(kMaxEdited);
+  while (edited && edited->ends_with('\n')) edited->pop_back();
+  return edited;
+}
+
+bool ShowInPager(const std::string& text) {
+  const std::string own = ProcessEnvironment()("PAGER").value_or("");
+  const auto file = LentFile::Make(text);
+  if (!file) return false;
+  const std::string command =
+      own.empty() ? "if command -v less > /dev/null; then less -R \"$1\"; else more \"$1\"; fi" : own + " \"$1\"";
+  const int status = RunAtTerminal(command, file->path());
+  return status >= 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 127);
+}
+
+}  // namespace reprise
