@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/keep_what_if.h"
 #include "cli/live_runs.h"
 #include "cli/recorded_chats.h"
 #include "cli/what_if_report.h"
@@ -150,6 +151,11 @@ Exited RunWhatIf(const CommandLine& line, const Environment& environment) {
   const auto began = std::chrono::steady_clock::now();
   std::vector<Target> targets;
   for (const std::string& what : line.arguments) targets.push_back(TRY(OfUse(ParseTarget(what))));
+  if (line.what_if.keep) {
+    const bool is_one = targets.size() == 1 && line.what_if.models.size() < 2 && !IsThere(targets.front().what);
+    if (!is_one) return Misused("--keep takes one turn of a stored chat, and one model");
+    return KeepWhatIf(line, environment, targets.front().what, targets.front().at);
+  }
   const Options options = TRY(OfUse(LoadOptions(line.flags, environment)));
   auto present = TRY(OfUse(PresentFolders::Open(options, TRY(OfUse(RulesIn(line.what_if.rules_file, environment))))));
   WorkCounter counter;

@@ -186,6 +186,9 @@ Result<void> Cut::CheckFits() const {
     return Unfit("a message cannot come between a call and its result, as at " + Place() +
                  "; it can follow the last result of a round or the answer: " + Listed(EventsToSpeakAt()));
   }
+  if (changes_.say && changes_.keep) {
+    return Unfit("a turn has one message, so a run with a further one cannot be kept; send it to the chat instead");
+  }
   const RecordedRound& round = recording_.rounds.at(this->round());
   const bool is_over = message.tool_calls.empty() && !round.sent_back && !round.pauses;
   if (is_over && !changes_.say) {
@@ -414,6 +417,29 @@ Result<WhatIf> PrepareWhatIf(const Interaction& recorded, RequestBodies& bodies,
     return tool == nullptr || !tool->traits().only_asks;
   });
   return what_if;
+}
+
+Result<Interaction> AsBranch(const Interaction& recorded, const WhatIf& what_if, Interaction made,
+                             CheckpointStore& store) {
+  AgentState before = TRY(store.LoadPreviousState(recorded.chat_id, recorded.id)).value_or(AgentState());
+  AgentState& state = *made.final_agent_state;
+  // A run in a copy has none of these, so they are as they were.
+  state.grants = std::move(before.grants);
+  state.memory = std::move(before.memory);
+  state.jobs = std::move(before.jobs);
+  state.request = before.request;
+  const RunRecord& record = recorded.record ? *recorded.record : TRY(DeriveRecord(recorded));
+  made.record = RunRecord{.first_message = record.first_message,
+                          .resumed_from = record.resumed_from,
+                          .names_model = record.names_model,
+                          .what_if = what_if.at};
+  const Agenda agenda_before = AgendaAfter(recorded, {});
+  if (agenda_before != state.agenda) made.record->agenda_before = agenda_before;
+  made.edited_from = recorded.id;
+  std::erase_if(made.events,
+                [](const AgentEvent& each) { return std::holds_alternative<event::FilesChanged>(each.payload); });
+  for (AgentEvent& each : made.events) each.at = std::max(each.at, made.created_at);
+  return made;
 }
 
 std::vector<WorkspaceChange> NetChanges(const std::vector<AgentEvent>& events, std::uint64_t after) {
