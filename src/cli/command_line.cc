@@ -272,7 +272,7 @@ class Grammar {
   }
   void AddBisect() {
     CLI::App* bisect = Add("bisect", "Find which difference between a turn's recorded input and today's matters");
-    bisect->add_option("WHAT", out_.argument, "CHAT/INTERACTION")->required();
+    bisect->add_option("WHAT", out_.argument, "CHAT/INTERACTION, or a turn of an exported chat")->required();
     bisect->add_option("--check", out_.check, "a file of checks, or a pattern for the answer (default: the same calls)")
         ->type_name("CHECK");
     AddAsking(*bisect, nullptr);

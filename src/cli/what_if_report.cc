@@ -201,13 +201,10 @@ TriedSide SideOf(const Interaction& interaction, const ModelPrice* price) {
   TriedSide side{.model = interaction.model,
                  .status = std::string(ToString(interaction.status)),
                  .answer = AnswerIn(interaction),
+                 .calls = CallsIn(interaction),
                  .usage = interaction.usage};
   if (interaction.error) side.error = interaction.error->message;
   if (price != nullptr) side.cost = CostOf(interaction.usage, *price);
-  for (const AgentEvent& each : interaction.events) {
-    const auto* const call = std::get_if<event::ToolCallStarted>(&each.payload);
-    if (call != nullptr) side.calls.push_back(call->tool_name + " " + call->tool_input);
-  }
   if (interaction.completed_at) {
     side.ms = std::chrono::duration<double, std::milli>(*interaction.completed_at - interaction.created_at).count();
   }

@@ -458,6 +458,27 @@ def test_200_chats_with_two_models_in_one_table(world):
     assert len(world.provider.requests) == asked + 800 and found["asked"].startswith("800 requests")
 
 
+def test_a_turn_of_an_exported_chat_goes_on_from_an_event(world, tmp_path):
+    """As if it was stored; its files are those that the export has."""
+    events = world.record(READ, WRITE, ("read_file", {"path": "out.txt"}))
+    folder = tmp_path / "suite"
+    status, _, messages = reprise(world.home, "export", "c", "-o", folder, "--data-dir", world.home.data)
+    assert status == 0, messages
+    (folder / "c.json").write_text(reprise(world.home, "export", "c", "--data-dir", world.home.data)[1])
+    (world.workspace / "out.txt").unlink()
+    for exported in (folder / "c" / "int_001", folder / "c.json" / "int_001"):
+        at = seq(events, "TOOL_RESULT", 1)
+        asked = len(world.provider.requests)
+        world.provider.answer_with(lambda request: text("heard: " + last_result(request)))
+        assert world.one(f"{exported}@{at}", "--result", "eggs")["answer"] == "heard: eggs" and len(world.provider.requests) == asked + 1
+        if exported.parent.name == "c":
+            world.provider.answer_with(lambda request: text("read: " + last_result(request)) if len(results(request)) > 2 else tools(call("read_file", {"path": "out.txt"}, "x0")))
+            assert "one" in world.one(f"{exported}@{at}")["answer"], "the file is as it was then"
+    world.refused(f"{folder}/c.json@3", said="INTERACTION@3")
+    output, _ = world.run(f"{folder}/c.json/int_007", status=1)
+    assert "no turn int_007" in output
+
+
 # --- wrong use ---------------------------------------------------------------------------------------------------------
 
 
@@ -467,7 +488,7 @@ def test_wrong_use(world):
     used = seq(events, "USAGE")
     world.refused("c/int_001@9999", said="no event 9999")
     world.refused("c/int_001@0", said="the first event is 1")
-    world.refused("c@3", said="CHAT/INTERACTION@3")
+    world.refused("c@3", said="c/INTERACTION@3")
     world.refused(f"c/int_001@{answer}", "--result", "x", said=["(answer)", "is neither", str(result)])
     world.refused(f"c/int_001@{used}", "--fail", "error", said=["(usage)", "is neither", str(result)])
     world.refused("c/int_001", "--result", "x", said="no event is given")
