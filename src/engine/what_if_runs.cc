@@ -173,7 +173,7 @@ Result<InteractionId> WhatIfRuns::Keep(const UnderWay& run, Interaction made) {
     if (workspace_.is_on() && stands_at != kept.parent_id) kept.record->files_from = stands_at;
     const auto hold = TRY(
         services_.parts.runs.Begin({.chat = chat, .expected_head = std::optional<std::optional<InteractionId>>(head)}));
-    kept.id = hold->id();
+    NameBranch(kept, hold->id());
     TRY(hold->Finish(kept));
     if (head) TRY(services_.parts.store.MoveHead(chat, *head));
     workspace_.HeadMoved(chat, stands_at, head);

@@ -41,7 +41,7 @@ class Renamed:
 
 
 def recorded(make_server, provider):
-    """Servers with the chats."""
+    """The chats, each with its server."""
     base = provider.url.removesuffix("/v1")
     config = json.loads(CONFIG.read_text().replace(UNREACHABLE, base))
     config.pop("mcpServers")
@@ -54,25 +54,23 @@ def recorded(make_server, provider):
             provider.forget_plan()
             provider.answer_with(None)
             function(Renamed(server, name, f"{name}-{number}"), provider)
-            yield server
+            yield server, f"{name}-{number}"
 
 
 @pytest.mark.limit(60 + 60 * ROUNDS)
 @pytest.mark.lenient("the chats of the suite send what strict providers refuse")
 def test_every_turn_is_replayed_and_every_body_is_rebuilt(make_server, provider, figure):
-    servers = list(dict.fromkeys(recorded(make_server, provider)))
     turns, rebuilt = 0, []
-    for server in servers:
+    for server, chat in list(recorded(make_server, provider)):
         server.check_records = False  # done here, for all branches
-        for chat in server.client.get("/chats").json["chats"]:
-            for turn in server.client.history(chat["id"], branches="all")["interactions"]:
-                path = f"/chats/{chat['id']}/interactions/{turn['id']}"
-                report = server.client.post(f"{path}/replay", {"mode": "recorded"}).expect(200).json
-                assert report["match"], (chat["id"], turn["id"], report)
-                turns += 1
-                sent = server.client.get(f"{path}/requests").json
-                assert sent["on_record"] or not turn["user_message"], (chat["id"], turn["id"])
-                rebuilt += [server.client.get(f"{path}/requests/{index}").body for index in range(len(sent["requests"]))]
+        for turn in server.client.history(chat, branches="all")["interactions"]:
+            path = f"/chats/{chat}/interactions/{turn['id']}"
+            report = server.client.post(f"{path}/replay", {"mode": "recorded"}).expect(200).json
+            assert report["match"], (chat, turn["id"], report)
+            turns += 1
+            sent = server.client.get(f"{path}/requests").json
+            assert sent["on_record"] or not turn["user_message"], (chat, turn["id"])
+            rebuilt += [server.client.get(f"{path}/requests/{index}").body for index in range(len(sent["requests"]))]
     assert turns >= 50 * ROUNDS
     assert sorted(rebuilt) == sorted(each.raw for each in provider.requests), "a body is another, or one is missing"
     figure(f"{turns} recorded turns: {turns} replayed exactly, and all {len(rebuilt)} bodies that providers received rebuilt byte for byte")

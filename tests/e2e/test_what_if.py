@@ -633,7 +633,7 @@ def test_over_http_a_stop_of_the_server_ends_it(world):
 
 def kept_with(world, chat="c", interaction="int_001", **body):
     """The interaction as which a run was kept. The chat and its folder are otherwise as before."""
-    before, chat_before = digest(world.workspace), world.client.get(f"/chats/{chat}").json
+    before, chat_before, asked = digest(world.workspace), world.client.get(f"/chats/{chat}").json, len(world.provider.requests)
     shown = stream(world, interaction, chat, keep=True, **body)
     shown.rest()
     frame = shown.frames[0].data
@@ -644,7 +644,18 @@ def kept_with(world, chat="c", interaction="int_001", **body):
     recorded = world.client.interaction(chat, interaction)
     assert kept["parent_id"] == recorded["parent_id"] and kept["edited_from"] == interaction and kept["record"]["what_if"] == body.get("at", 0)
     assert "FILES_CHANGED" not in [each["type"] for each in kept["agent_events"]]
+    # Its requests are those before the event, as they were sent, and its own.
+    bodies = bodies_of(world, chat, kept["id"])
+    own = [each.raw for each in world.provider.requests[asked:]]
+    assert own and bodies[-len(own):] == own and bodies[:-len(own)] == bodies_of(world, chat, interaction)[:len(bodies) - len(own)]
     return kept
+
+
+def bodies_of(world, chat, interaction):
+    path = f"/chats/{chat}/interactions/{interaction}/requests"
+    sent = world.client.get(path).expect(200, "requests").json
+    assert sent["on_record"] and all("response" in each for each in sent["requests"])
+    return [world.client.get(f"{path}/{index}").body for index in range(len(sent["requests"]))]
 
 
 def replays(world, chat, interaction):
@@ -658,7 +669,7 @@ def test_a_kept_run_is_a_turn_like_any(world, tmp_path):
     events = world.record(READ, WRITE)
     for body, answers in (({}, [tools(call(*READ, "x0")), text("anew")]), ({"at": seq(events, "TOOL_CALL"), "result": "eggs"}, [tools(call("write_file", {"path": "out.txt", "content": "two\n"}, "x1")), text("eggs")]),
                           ({"at": seq(events, "TOOL_RESULT", 1), "fail": "timeout"}, [text("late")]), ({"say": "hello"}, [text("hi")]),
-                          ({"at": seq(events, "TOOL_RESULT", 1)}, [text("a ", "third")]), ({"at": seq(events, "TOOL_CALL", 1), "model": "test/two"}, [text("two")])):
+                          ({"at": seq(events, "TOOL_CALL", 1), "model": "test/two"}, [text("two")]), ({"at": seq(events, "TOOL_RESULT", 1)}, [text("a ", "third")])):
         world.provider.plan(*answers)
         kept = kept_with(world, **body)
         assert kept["user_message"] == body.get("say", "go") and kept["status"] == "COMPLETED"
@@ -669,11 +680,14 @@ def test_a_kept_run_is_a_turn_like_any(world, tmp_path):
     world.client.turn("c", "and now?")
     told = [each.get("content") for each in world.provider.requests[-1].body["messages"]]
     assert "two" in told and told[-2] is None or "one" in told[-1], told
+    bodies_of(world, "c", world.client.get("/chats/c").json["head"])
     status, _, messages = reprise(world.home, "verify", "--data-dir", world.home.data)
     assert status == 0, messages
+    status, output, messages = reprise(world.home, "test", "c", "--json", "--data-dir", world.home.data, "--config", "server.json", "--workspace", world.workspace)
+    assert status == 0, ([each["problems"] for each in json.loads(output)["turns"]], messages)
     exported = world.client.get("/chats/c/export?format=json").json
     imported = world.client.post("/import", exported).expect(201).json["id"]
-    assert world.client.interaction(imported, kept["id"])["record"]["what_if"] == seq(events, "TOOL_CALL", 1)
+    assert world.client.interaction(imported, kept["id"])["record"]["what_if"] == seq(events, "TOOL_RESULT", 1)
     replays(world, imported, kept["id"])
 
 
