@@ -135,7 +135,10 @@ struct RunRecord {
   bool names_model = false;   // the client or the chat named the model; else it is that of the configuration
   std::string program{};      // the version that began the run; empty: one that kept no responses and origins
   bool redacted = false;      // secrets were replaced in all texts, and the requests' digests made anew
-  // In the order in which they were sent. nullopt: not on record, because an earlier version ran it.
+  // Set if it went on from this event of the interaction `edited_from` (reprise/what_if.h); 0: from its beginning. It
+  // worked in a copy of the workspace, so it shows no changes of files.
+  std::optional<std::uint64_t> what_if{};
+  // In the order in which they were sent. nullopt: not on record, as in turns of earlier versions.
   std::optional<std::vector<SentRequest>> requests{};
   bool operator==(const RunRecord&) const = default;
 };

@@ -19,6 +19,7 @@ struct WhatIfChanges {
   enum class Failure { kTimeout, kError };  // "timeout", "error"
   std::optional<Failure> fail{};
   std::vector<std::string> allow_effects{};  // tools that may act outside the copy of the workspace
+  bool keep = false;                         // a run that completes becomes a branch of the chat
 };
 
 }  // namespace reprise

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -23,9 +24,7 @@
 #include "cli/live_runs.h"
 #include "cli/recorded_chats.h"
 #include "cli/suite_checks.h"
-#include "client/archive/chat_reader.h"
 #include "domain/codec.h"
-#include "engine/attachments.h"
 #include "engine/drift.h"
 #include "engine/elastic_pool.h"
 #include "engine/live_turn.h"
@@ -65,23 +64,19 @@ struct ChangedTurn {
   std::optional<LiveTurn> turn;
 };
 
-// The recorded turn.
+// The recorded turn, of a stored chat or an exported one.
 class Recorded {
  public:
-  Recorded(const CommandLine& line, const Environment& environment, StoredRecord& stored)
-      : line_(line), environment_(environment), stored_(stored), files_(stored.reader.files(), stored.what.chat) {}
+  Recorded(const CommandLine& line, const Environment& environment, const RecordedChat& chat)
+      : line_(line), environment_(environment), chat_(chat), bodies_(*chat.bodies) {}
 
   Result<void> Load() {
-    ChatReader& reader = stored_.reader;
-    auto turn = reader.store().LoadInteraction(stored_.what.chat, *stored_.what.interaction);
-    if (!turn) return Fail(NotThere(turn.error(), stored_.what, reader.options().data_dir));
-    turn_ = *std::move(turn);
+    turn_ = TRY(bodies_.store().LoadInteraction(chat_.chat, *chat_.only));
     TRY(CheckReplayable(*turn_));
     const auto& record = turn_->record;
     if (!record || !record->requests) {
       return Fail(Reason::kNotReplayable, kRequestsNotOnRecord);
     }
-    if (const auto summary = reader.store().LoadSummary(stored_.what.chat)) chosen_model_ = summary->chosen_model;
     options_ = TRY(LoadOptions(line_.flags, environment_));
     for (std::size_t i = 0; i < record->requests->size() && body_.empty(); ++i) {
       if ((*record->requests)[i].purpose == SentRequest::Purpose::kTurn) body_ = TRY(bodies_.Of(*turn_, i));
@@ -96,7 +91,7 @@ class Recorded {
                         .turn = std::nullopt};
     changed.present = TRY(PresentFolders::Open(options_, nullptr, changed.transport.get()));
     const auto model = line_.flags.find("model");
-    changed.turn.emplace(TRY(PrepareLive(*turn_, bodies_, TRY(AgentIn(*changed.present)),
+    changed.turn.emplace(TRY(PrepareLive(*turn_, bodies_, TRY(AgentFor(*changed.present, chat_, *turn_)),
                                          model == line_.flags.end() ? std::string() : model->second)));
     return changed;
   }
@@ -118,31 +113,19 @@ class Recorded {
       return Fail(ErrorCode::kInvalidArgument,
                   model + " sends no requests" + (run.interaction.error ? ": " + run.interaction.error->message : ""));
     }
-    const auto drift = TRY(FindDrift(*turn_, bodies_, TRY(AgentIn(*caught.present)), executor));
+    const auto drift = TRY(FindDrift(*turn_, bodies_, TRY(AgentFor(*caught.present, chat_, *turn_)), executor));
     return MixedInput::Of(body_, now, drift.found);
   }
 
-  std::optional<std::string> ContentOf(const FileVersion& version) {
-    auto content = stored_.reader.blobs().Get(stored_.what.chat, version.digest);
-    return content ? std::optional(*std::move(content)) : std::nullopt;
-  }
-
  private:
-  Result<PresentAgent> AgentIn(PresentFolders& present) {
-    PresentAgent agent = TRY(present.At(turn_->workspace));
-    agent.chosen_model = chosen_model_;
-    return agent;
-  }
-
   const CommandLine& line_;
   const Environment& environment_;
-  StoredRecord& stored_;
-  FilesInStore files_;
-  RequestBodies bodies_{stored_.reader.store(), &files_};
+  const RecordedChat& chat_;
+  RequestBodies& bodies_;
   Options options_;
   CurlTransport curl_;
   std::optional<Interaction> turn_;
-  std::string chosen_model_, body_;
+  std::string body_;
 };
 
 // A file of checks, or a pattern for the answer.
@@ -240,6 +223,69 @@ void PrintForReading(const Report& report, LiveRuns& live) {
         " % if inputs have their usual outcome in four of five runs\n");
 }
 
+class Bisecting final : public RecordedChatTaker {
+ public:
+  Bisecting(const CommandLine& line, const Environment& environment, std::span<const SuiteChecks> checks,
+            LiveRuns& live, Progress& progress)
+      : line_(line), environment_(environment), checks_(checks), live_(live), progress_(progress) {}
+
+  // One turn, and the first one if several are given.
+  Result<void> Take(const RecordedChat& chat) override {
+    if (!chat.only) return Fail(ErrorCode::kInvalidArgument, "bisect takes one turn: " + chat.name + "/INTERACTION");
+    status_ = Find(chat);
+    return {};
+  }
+  void TakeBroken(const std::string& /*name*/, const std::string& file, const Error& why) override {
+    Warn(VisibleLine(file) + ": " + VisibleLine(why.message));
+  }
+  const Exited& status() const { return status_; }
+
+ private:
+  Exited Find(const RecordedChat& chat);
+
+  const CommandLine& line_;
+  const Environment& environment_;
+  const std::span<const SuiteChecks> checks_;
+  LiveRuns& live_;
+  Progress& progress_;
+  Exited status_ = kExitFailure;
+};
+
+Exited Bisecting::Find(const RecordedChat& chat) {
+  Recorded recorded(line_, environment_, chat);
+  TRY(recorded.Load());
+  ElasticPool pool;
+  const Executor executor = [&pool](std::function<void()> job) { pool.Submit(std::move(job)); };
+  std::string now;
+  const MixedInput input = TRY(recorded.Compare(executor, now));
+  Report report{.turn = chat.name + "/" + chat.only->str(),
+                .differences = input.differences(),
+                .left_over = input.left_over(),
+                .found = {}};
+  const std::size_t count = report.differences.size();
+  if (count > 0) {
+    progress_.Begin({.doing = "asking", .things = "runs"});
+    const std::vector<bool>* chosen = nullptr;  // of the test under way
+    ChangedTurn turn = TRY(recorded.With([&](const std::string& body) { return input.Mix(body, *chosen); }));
+    TRY(OfUse(live_.CheckPrice(*turn.turn)));
+    const LiveTest test{.turn = *std::move(turn.turn), .grader = GraderFor(chat)};
+    const auto found = Bisect(count, {.together = static_cast<std::size_t>(line_.live.jobs)},
+                              [&](const std::vector<bool>& is_current, std::size_t runs) {
+                                chosen = &is_current;
+                                return live_.CountPassed(test, checks_, chat.content_of, runs);
+                              });
+    if (!found) {
+      Complain(found.error());
+      Warn("nothing was found with " + live_.Spent());
+      return found.error().code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailure;
+    }
+    report.found = *found;
+  }
+  progress_.End();
+  line_.json ? PrintJson(report, live_) : PrintForReading(report, live_);
+  return report.found.causes.empty() ? kExitFailure : kExitOk;
+}
+
 }  // namespace
 
 Exited RunBisect(const CommandLine& line, const Environment& environment) {
@@ -247,46 +293,15 @@ Exited RunBisect(const CommandLine& line, const Environment& environment) {
   const auto checks = TRY(OfUse(ChecksIn(line.check)));
   WorkCounter counter;
   Progress progress(counter, environment);  // before any thread, because it takes the signals
-  auto stored = TRY(OfUse(FindStored(line.argument, line.flags, environment)));
-  if (!stored || !stored->what.interaction) {
-    return Misused("bisect takes CHAT/INTERACTION, a turn of a stored chat; " + VisibleLine(line.argument) +
+  LiveRuns live(line.live, counter, progress);
+  Bisecting bisecting(line, environment, checks, live, progress);
+  RecordedChats chats(line.flags, environment);
+  if (!TRY(OfUse(chats.Take(line.argument, bisecting)))) {
+    return Misused("bisect takes a turn of a stored or exported chat: CHAT/INTERACTION; " + VisibleLine(line.argument) +
                    " is none");
   }
-  Recorded recorded(line, environment, *stored);
-  TRY(recorded.Load());
-  LiveRuns live(line.live, counter, progress);
-  ElasticPool pool;
-  const Executor executor = [&pool](std::function<void()> job) { pool.Submit(std::move(job)); };
-  std::string now;
-  const MixedInput input = TRY(recorded.Compare(executor, now));
-  Report report{.turn = stored->what.chat.str() + "/" + stored->what.interaction->str(),
-                .differences = input.differences(),
-                .left_over = input.left_over(),
-                .found = {}};
-  const std::size_t count = report.differences.size();
-  if (count > 0) {
-    progress.Begin({.doing = "asking", .things = "runs"});
-    const ContentOf content_of = [&](const FileVersion& version) { return recorded.ContentOf(version); };
-    const std::vector<bool>* chosen = nullptr;  // of the test under way
-    ChangedTurn turn = TRY(recorded.With([&](const std::string& body) { return input.Mix(body, *chosen); }));
-    TRY(OfUse(live.CheckPrice(*turn.turn)));
-    const LiveTest test{.turn = *std::move(turn.turn)};
-    const auto found = Bisect(count, {.together = static_cast<std::size_t>(line.live.jobs)},
-                              [&](const std::vector<bool>& is_current, std::size_t runs) {
-                                chosen = &is_current;
-                                return live.CountPassed(test, checks, content_of, runs);
-                              });
-    if (!found) {
-      Complain(found.error());
-      Warn("nothing was found with " + live.Spent());
-      progress.End();
-      return found.error().code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailure;
-    }
-    report.found = *found;
-  }
   progress.End();
-  line.json ? PrintJson(report, live) : PrintForReading(report, live);
-  return report.found.causes.empty() ? kExitFailure : kExitOk;
+  return bisecting.status();
 }
 
 }  // namespace reprise

@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kMostCheckBytes = 1024 * 1024;
 constexpr std::size_t kMostEntries = 1000;
 constexpr std::int64_t kMostTimes = 1000;
-constexpr double kMostNumber = 1e15;
+constexpr double kMostNumber = 1e15, kMostSeconds = 3600;
 
 using Names = std::vector<std::string>;
 
@@ -266,18 +266,18 @@ class CheckReader {
   }
 
   Result<MaxCheck> ReadMax(const Json& value, const std::string& at) const {
-    TRY(CheckMembers(value, at, {"rounds", "calls", "input_tokens", "output_tokens", "seconds"}));
+    TRY(CheckMembers(value, at, {"rounds", "calls", "input_tokens", "output_tokens", "seconds", "cost"}));
     MaxCheck max;
     for (const auto& [name, limit] : value.items()) {
       const std::string below = Below(at, name);
-      const bool is_seconds = name == "seconds";
-      if (is_seconds ? !limit.is_number() : !limit.is_number_integer()) {
-        return Reject(below, is_seconds ? "must be a number" : "must be a whole number");
+      const bool is_decimal = name == "seconds" || name == "cost";
+      if (is_decimal ? !limit.is_number() : !limit.is_number_integer()) {
+        return Reject(below, is_decimal ? "must be a number" : "must be a whole number");
       }
       const double number = limit.get<double>();
       if (number < 0 || number > kMostNumber) return Reject(below, "must be from 0 to 10^15");
-      if (is_seconds) {
-        max.seconds = number;
+      if (is_decimal) {
+        (name == "cost" ? max.cost : max.seconds) = number;
         continue;
       }
       auto& member = name == "rounds"         ? max.rounds
@@ -310,14 +310,24 @@ class CheckReader {
     return AtLeast{.passed = *passed, .times = *times};
   }
 
-  Result<std::vector<std::string>> ReadCommand(const Json& value, const std::string& at) const {
-    TRY(CheckEntries(value, at));
-    std::vector<std::string> command;
-    for (std::size_t i = 0; i < value.size(); ++i) {
-      if (!value[i].is_string()) return Reject(Below(at, i), "must be a text");
-      command.push_back(value[i].get<std::string>());
+  // The program and its arguments, or an object with them as `argv`.
+  Result<CommandCheck> ReadCommand(const Json& value, const std::string& at) const {
+    CommandCheck command;
+    if (value.is_object()) {
+      TRY(CheckMembers(value, at, {"argv", "seconds"}));
+      const Json& seconds = MemberOf(value, "seconds");
+      const bool is_limit = seconds.is_number() && seconds.get<double>() > 0 && seconds.get<double>() <= kMostSeconds;
+      if (!seconds.is_null() && !is_limit) return Reject(Below(at, "seconds"), "must be more than 0 and at most 3,600");
+      if (is_limit) command.seconds = seconds.get<double>();
     }
-    if (command[0].empty()) return Reject(Below(at, 0), "must be a program");
+    const Json& argv = value.is_object() ? MemberOf(value, "argv") : value;
+    const std::string place = value.is_object() ? Below(at, "argv") : at;
+    TRY(CheckEntries(argv, place));
+    for (std::size_t i = 0; i < argv.size(); ++i) {
+      if (!argv[i].is_string()) return Reject(Below(place, i), "must be a text");
+      command.argv.push_back(argv[i].get<std::string>());
+    }
+    if (command.argv[0].empty()) return Reject(Below(place, 0), "must be a program");
     return command;
   }
 

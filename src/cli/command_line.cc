@@ -251,23 +251,28 @@ class Grammar {
         ->type_name("HOW")
         ->check(CLI::IsMember({"timeout", "error"}))
         ->excludes(result);
-    command->add_option("--rules", out_.what_if.rules_file, "take tools.rules from this file")->type_name("FILE");
+    CLI::Option* rules = command->add_option("--rules", out_.what_if.rules_file, "take tools.rules from this file");
+    rules->type_name("FILE");
     command
         ->add_option("--allow-effects", changes.allow_effects,
                      "this tool may act outside the copy; can be given several times")
         ->type_name("TOOL");
-    command->add_option("--times", out_.what_if.times, "runs of each turn and model")
-        ->type_name("N")
-        ->default_str("1")
-        ->check(CLI::Range(1, 1000));
+    CLI::Option* times = command->add_option("--times", out_.what_if.times, "runs of each turn and model");
+    times->type_name("N")->default_str("1")->check(CLI::Range(1, 1000));
     AddAsking(*command, nullptr);
     AddColour(*command);
     AddSettings(*command, {"prompt-dir", "workspace"});
     AddReading(*command);
+    CLI::Option* keep = command->add_flag("--keep", out_.what_if.keep, "store the run as a branch of the chat");
+    for (CLI::Option* of_many :
+         {rules, times, command->get_option("--max-cost"), command->get_option("--prompt-dir")}) {
+      keep->excludes(of_many);  // a server makes the run that is kept
+    }
+    command->add_flag("--switch", out_.what_if.switches, "with --keep: the chat goes on from this branch")->needs(keep);
   }
   void AddBisect() {
     CLI::App* bisect = Add("bisect", "Find which difference between a turn's recorded input and today's matters");
-    bisect->add_option("WHAT", out_.argument, "CHAT/INTERACTION")->required();
+    bisect->add_option("WHAT", out_.argument, "CHAT/INTERACTION, or a turn of an exported chat")->required();
     bisect->add_option("--check", out_.check, "a file of checks, or a pattern for the answer (default: the same calls)")
         ->type_name("CHECK");
     AddAsking(*bisect, nullptr);

@@ -53,7 +53,8 @@ struct WhatIfRequest {
   std::vector<std::string> models;  // full names; empty: the one of today
   std::string rules_file;           // empty: the rules of the configuration
   int times = 1;                    // runs of each turn and model
-  bool keep = false;
+  bool keep = false;                // stores the run as a branch
+  bool switches = false;            // with `keep`: the chat goes on from there
 };
 
 // Arguments of `rules try` and `rules suggest`.

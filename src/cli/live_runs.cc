@@ -5,13 +5,16 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <variant>
 
+#include "base/json.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "domain/codec.h"
 #include "engine/what_if.h"
 
 namespace reprise {
@@ -65,6 +68,21 @@ std::string AnswerIn(const Interaction& interaction) {
     if (const auto* said = std::get_if<event::Answer>(&event.payload)) answer = said->content;
   }
   return answer;
+}
+
+std::vector<std::string> CallsIn(const Interaction& interaction) {
+  std::vector<std::string> calls;
+  for (const AgentEvent& each : interaction.events) {
+    const auto* const call = std::get_if<event::ToolCallStarted>(&each.payload);
+    if (call != nullptr) calls.push_back(call->tool_name + " " + call->tool_input);
+  }
+  return calls;
+}
+
+TurnSide SideOf(const std::string& title, const Interaction& interaction) {
+  return {.title = title + ", " + interaction.model,
+          .calls = CallsIn(interaction),
+          .answer = interaction.error ? interaction.error->message : AnswerIn(interaction)};
 }
 
 std::string PassedText(std::size_t passed, std::size_t runs) {
@@ -217,11 +235,20 @@ void LiveRuns::RunTheChecks(const LiveTest& test, const Judging& judging, Judged
     auto content = run.copy ? run.copy->ContentOf(version) : std::nullopt;
     return content || !judging.content_of ? content : judging.content_of(version);
   };
+  const auto& prices = test.turn.agent.options.prices;
+  const bool is_priced = prices.contains(test.turn.model.full_name);
   for (const SuiteChecks& checks : judging.checks) {
     const MutexLock lock(mutex_);  // contents of files are read by one thread at a time
-    for (const CheckFailure& failure : RunChecks(checks, run.interaction, test.number, content_of)) {
+    for (const CheckFailure& failure : RunChecks(checks, run.interaction, test.number, content_of,
+                                                 is_priced ? std::optional(judged.cost) : std::nullopt)) {
       AddTo(judged.problem, failure.check + ": " + failure.message);
     }
+  }
+  for (const CommandCheck& check : judging.live.commands) {
+    if (test.grader == nullptr) AddTo(judged.problem, "command: there is no folder of a suite to run it in");
+    if (test.grader == nullptr) continue;
+    const std::string why = test.grader->Judge(check, DumpJson(ToJson(run.interaction)), counter_.stop_token());
+    if (!why.empty()) AddTo(judged.problem, "command: " + why);
   }
   for (const JudgeCheck& check : judging.live.judges) Judge(test.turn, check, judged);
 }
@@ -271,7 +298,10 @@ void LiveRuns::Report(const LiveTest& test, std::span<const SuiteChecks> checks,
   lines.push_back(std::move(numbers));
   for (std::string& line : ByRun(problems)) lines.push_back(std::move(line));
   for (std::string& line : ByRun(notes)) result.notes.push_back(std::move(line));
-  if (live.command) result.notes.emplace_back("command is not checked");
+  const auto failed = std::ranges::find_if_not(runs, &JudgedRun::passed);
+  const auto shown = failed == runs.end() ? runs.begin() : failed;
+  if (shown == runs.end()) return;
+  result.sides.push_back(SideOf("run " + std::to_string(shown - runs.begin() + 1), shown->run.interaction));
 }
 
 double LiveRuns::Cost() {

@@ -11,6 +11,7 @@
 #include "base/mutex.h"
 #include "base/queues.h"
 #include "cli/command_line.h"
+#include "cli/grader.h"
 #include "cli/suite_checks.h"
 #include "cli/suite_report.h"
 #include "engine/elastic_pool.h"
@@ -26,6 +27,7 @@ struct LiveTest {
   FilesThen files_then{};                    // LiveOptions::files_then
   std::vector<std::string> allow_effects{};  // likewise
   bool is_free = false;                      // without checks, other calls than those of the record pass too
+  std::shared_ptr<const Grader> grader{};    // for `command` checks; null: there is none
 };
 
 // A run of it, judged by the turn's checks. It passed if it was made and has no problems.
@@ -94,6 +96,10 @@ class LiveRuns {
 
 // Its answer; empty: none.
 std::string AnswerIn(const Interaction& interaction);
+// The calls that its events show: "read_file {...}".
+std::vector<std::string> CallsIn(const Interaction& interaction);
+// Both, for a report.
+TurnSide SideOf(const std::string& title, const Interaction& interaction);
 
 // "3 of 5 runs passed (95 % interval 23-88 %)": where the share of all possible runs lies, according to Wilson.
 std::string PassedText(std::size_t passed, std::size_t runs);

@@ -80,9 +80,26 @@ Result<std::vector<SuiteChecks>> ChecksBeside(const RecordedChat& chat, std::str
   return checks;
 }
 
+Result<PresentAgent> AgentFor(PresentFolders& present, const RecordedChat& chat, const Interaction& turn) {
+  PresentAgent agent = TRY(present.At(chat.file.empty() ? turn.workspace : std::string()));
+  agent.chosen_model = chat.chosen_model;
+  return agent;
+}
+
+std::shared_ptr<const Grader> GraderFor(const RecordedChat& chat) {
+  if (chat.file.empty()) return nullptr;
+  return std::make_shared<const Grader>(Resolved(chat.file).parent_path().string());
+}
+
 Result<bool> RecordedChats::Take(const std::string& what, RecordedChatTaker& taker) {
-  if (IsFile(what) || IsDirectory(what)) {
-    for (const std::string& path : TRY(ExportedIn(what))) TRY(TakeExported(path, taker));
+  if (IsThere(what)) {
+    for (const std::string& path : TRY(ExportedIn(what))) TRY(TakeExported(path, std::nullopt, taker));
+    return true;
+  }
+  const std::size_t slash = std::min(what.rfind('/'), what.size());
+  const auto turn = InteractionId::Parse(std::string_view(what).substr(std::min(slash + 1, what.size())));
+  if (turn && IsThere(what.substr(0, slash))) {
+    TRY(TakeExported(what.substr(0, slash), *turn, taker));
     return true;
   }
   auto stored = TRY(FindStored(what, flags_, environment_));
@@ -91,7 +108,8 @@ Result<bool> RecordedChats::Take(const std::string& what, RecordedChatTaker& tak
   return true;
 }
 
-Result<void> RecordedChats::TakeExported(const std::string& path, RecordedChatTaker& taker) {
+Result<void> RecordedChats::TakeExported(const std::string& path, std::optional<InteractionId> only,
+                                         RecordedChatTaker& taker) {
   std::string file = path;
   while (file.size() > 1 && file.ends_with('/')) file.pop_back();
   const std::string last = file.substr(file.rfind('/') + 1);
@@ -113,7 +131,11 @@ Result<void> RecordedChats::TakeExported(const std::string& path, RecordedChatTa
                         .file = file,
                         .chat = *chat,
                         .bodies = &bodies,
-                        .turns = Branch(ParentsOf(foreign->interactions), foreign->head)};
+                        .turns = Branch(ParentsOf(foreign->interactions), only ? only : foreign->head),
+                        .only = only};
+  if (only && recorded.turns.empty()) {
+    return broken(MakeError(ErrorCode::kInvalidArgument, "the chat has no turn " + only->str()));
+  }
   std::map<std::string, std::string> blobs;
   for (Blob& blob : foreign->blobs) blobs.emplace(std::move(blob.digest), std::move(blob.content));
   recorded.content_of = [&blobs](const FileVersion& version) -> std::optional<std::string> {

@@ -3,14 +3,17 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "app/options.h"
+#include "app/present_folders.h"
 #include "base/mutex.h"
 #include "base/system.h"
+#include "cli/grader.h"
 #include "cli/suite_checks.h"
 #include "client/archive/chat_names.h"
 #include "client/archive/chat_reader.h"
@@ -62,12 +65,13 @@ class RecordedChats {
   // Both must outlive it.
   RecordedChats(const Flags& flags, const Environment& environment) : flags_(flags), environment_(environment) {}
 
-  // Gives the chats that an argument names: a folder of exported chats, one of them, CHAT or CHAT/INTERACTION. False:
-  // it names neither. The failures of FindStored, kNotFound if there is no such record, and those of `taker`.
+  // Gives the chats that an argument names: a folder of exported chats, one of them or a turn of it
+  // (suite/trip.json/int_002), CHAT or CHAT/INTERACTION. False: it names none of them. The failures of FindStored,
+  // kNotFound if there is no such record, and those of `taker`.
   Result<bool> Take(const std::string& what, RecordedChatTaker& taker);
 
  private:
-  Result<void> TakeExported(const std::string& path, RecordedChatTaker& taker);
+  Result<void> TakeExported(const std::string& path, std::optional<InteractionId> only, RecordedChatTaker& taker);
   Result<void> TakeStored(ChatReader& reader, const RecordReference& what, RecordedChatTaker& taker);
   Result<PastFiles> FilesAt(ChatReader& reader, const Interaction& turn, std::uint64_t seq);
 
@@ -76,6 +80,12 @@ class RecordedChats {
   Mutex mutex_;
   std::map<std::string, RecordedChanges> changes_ GUARDED_BY(mutex_);  // by workspace
 };
+
+// The agent of today for the chat's turns: an exported chat has that of this folder, wherever it was recorded.
+Result<PresentAgent> AgentFor(PresentFolders& present, const RecordedChat& chat, const Interaction& turn);
+
+// For the `command` checks of the chat's suite; null for a stored one, which has none.
+std::shared_ptr<const Grader> GraderFor(const RecordedChat& chat);
 
 // A small JSON file of the suite; nullopt if there is none.
 Result<std::optional<std::string>> ReadSmall(const std::string& path);

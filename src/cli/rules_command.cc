@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/new_rules.h"
 #include "client/archive/chat_reader.h"
 #include "client/archive/past_calls.h"
 #include "client/archive/rule_trial.h"
@@ -32,39 +33,6 @@
 
 namespace reprise {
 namespace {
-
-// --- the file --------------------------------------------------------------------------------------------------------
-
-// New rules, or a whole configuration.
-struct NewRules {
-  Options options;  // with the file's settings alone
-  bool is_configuration = false;
-};
-
-Result<NewRules> ReadNewRules(const std::string& path, const Environment& environment) {
-  constexpr std::uint64_t kMostBytes = 1 << 20;
-  const std::string name = VisibleLine(path);
-  auto text = Disk().ReadFile(path, kMostBytes);
-  if (!text && IsNotFound(text.error())) return Fail(ErrorCode::kNotFound, "there is no file " + name);
-  if (!text && text.error().code == ErrorCode::kTooLarge) {
-    return Fail(ErrorCode::kInvalidArgument, name + " has more than 1 MiB, which no configuration has");
-  }
-  const auto wrong = [&](const Error& why) {
-    return MakeError(ErrorCode::kInvalidArgument, name + ": " + why.message);
-  };
-  auto json = ParseJsonWithComments(TRY(std::move(text)));
-  if (!json) return Fail(wrong(json.error()));
-  const bool is_list = json->is_array();
-  const bool has_list = json->is_object() && json->size() == 1 && json->contains("rules");
-  if (!is_list && !json->is_object()) {
-    return Fail(ErrorCode::kInvalidArgument, name + " is neither an array of rules nor a configuration");
-  }
-  NewRules rules{.options = {}, .is_configuration = !is_list && !has_list};
-  const Json document = is_list ? Json{{"tools", {{"rules", *json}}}} : has_list ? Json{{"tools", *json}} : *json;
-  const auto applied = ApplyConfig(rules.options, DumpJson(document), environment);
-  if (!applied) return Fail(wrong(applied.error()));
-  return rules;
-}
 
 // The lists of tools in a configuration count too.
 void UseListsOf(const NewRules& rules, Options& options) {

@@ -179,8 +179,8 @@ class CallMatching {
 // Runs the checks of one turn.
 class TurnCheck {
  public:
-  TurnCheck(const Interaction& turn, const ContentOf& content_of)
-      : turn_(turn), content_of_(content_of), facts_(FactsOf(turn)) {}
+  TurnCheck(const Interaction& turn, const ContentOf& content_of, std::optional<double> cost)
+      : turn_(turn), content_of_(content_of), cost_(cost), facts_(FactsOf(turn)) {}
 
   void Run(const TurnChecks& checks) {
     if (checks.calls) CheckCalls(*checks.calls);
@@ -307,6 +307,10 @@ class TurnCheck {
     CheckCount(max.calls, std::ranges::count(facts_.calls, true, &MadeCall::began), "calls");
     CheckCount(max.input_tokens, usage.input_tokens, "input tokens");
     CheckCount(max.output_tokens, usage.output_tokens, "output tokens");
+    if (max.cost && !cost_) Add("max", "the cost of the turn is unknown, because its model has no price");
+    if (max.cost && cost_ > *max.cost) {
+      Add("max", "the turn cost " + Decimal(*cost_) + ", more than " + Decimal(*max.cost));
+    }
     if (!max.seconds) return;
     if (!turn_.completed_at) return Add("max", "the turn has not ended, so its seconds are unknown");
     const double seconds = std::chrono::duration<double>(*turn_.completed_at - turn_.created_at).count();
@@ -328,6 +332,7 @@ class TurnCheck {
 
   const Interaction& turn_;
   const ContentOf& content_of_;
+  const std::optional<double> cost_;
   const TurnFacts facts_;
   std::vector<CheckFailure> failures_{};
 };
@@ -344,8 +349,8 @@ std::vector<const TurnChecks*> ChecksOf(const SuiteChecks& checks, const Interac
 }  // namespace
 
 std::vector<CheckFailure> RunChecks(const SuiteChecks& checks, const Interaction& turn, std::size_t number,
-                                    const ContentOf& content_of) {
-  TurnCheck check(turn, content_of);
+                                    const ContentOf& content_of, std::optional<double> cost) {
+  TurnCheck check(turn, content_of, cost);
   for (const TurnChecks* each : ChecksOf(checks, turn.id, number)) check.Run(*each);
   return check.TakeFailures();
 }
@@ -353,7 +358,7 @@ std::vector<CheckFailure> RunChecks(const SuiteChecks& checks, const Interaction
 std::vector<std::string> ChecksForModel(const SuiteChecks& checks, const Interaction& turn, std::size_t number) {
   bool command = false, judge = false, at_least = false;
   for (const TurnChecks* each : ChecksOf(checks, turn.id, number)) {
-    command = command || !each->command.empty();
+    command = command || each->command;
     judge = judge || each->judge;
     at_least = at_least || each->at_least;
   }
@@ -369,10 +374,11 @@ LiveChecks LiveChecksOf(std::span<const SuiteChecks> checks, const InteractionId
   for (const SuiteChecks& some : checks) {
     for (const TurnChecks* each : ChecksOf(some, turn, number)) {
       const MaxCheck& max = each->max;
-      const bool is_limited = max.rounds || max.calls || max.input_tokens || max.output_tokens || max.seconds;
+      const bool is_limited =
+          max.rounds || max.calls || max.input_tokens || max.output_tokens || max.seconds || max.cost;
       found.any = found.any || each->calls || !each->never.empty() || each->answer || !each->files.empty() ||
-                  is_limited || each->judge;
-      found.command = found.command || !each->command.empty();
+                  is_limited || each->judge || each->command;
+      if (each->command) found.commands.push_back(*each->command);
       if (each->judge) found.judges.push_back(*each->judge);
       if (each->at_least) found.at_least = each->at_least;
     }

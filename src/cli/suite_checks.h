@@ -70,6 +70,13 @@ struct FileCheck {
 struct MaxCheck {
   std::optional<std::int64_t> rounds{}, calls{}, input_tokens{}, output_tokens{};
   std::optional<double> seconds{};  // from the message to the end of the turn, waiting for people included
+  std::optional<double> cost{};     // in the currency of the configured prices
+};
+
+// A program that gets the turn as JSON and exits with 0 if it is good.
+struct CommandCheck {
+  std::vector<std::string> argv;
+  double seconds = 60;  // that it may take
 };
 
 struct JudgeCheck {
@@ -88,7 +95,7 @@ struct TurnChecks {
   std::vector<FileCheck> files{};
   MaxCheck max{};
   // These need a run with a model; RunChecks leaves them alone.
-  std::vector<std::string> command{};  // a program and its arguments; empty: none
+  std::optional<CommandCheck> command{};
   std::optional<JudgeCheck> judge{};
   std::optional<AtLeast> at_least{};
 };
@@ -110,9 +117,10 @@ struct CheckFailure {
 // The content of a workspace file; nullopt if it is not at hand. May be null: no content is.
 using ContentOf = std::function<std::optional<std::string>(const FileVersion& version)>;
 
-// Holds the recorded turn against its checks; `number` counts turns from 1. What cannot be found out fails.
+// Holds the recorded turn against its checks; `number` counts turns from 1. `cost`: of the turn; nullopt: unknown. What
+// cannot be found out fails.
 std::vector<CheckFailure> RunChecks(const SuiteChecks& checks, const Interaction& turn, std::size_t number,
-                                    const ContentOf& content_of);
+                                    const ContentOf& content_of, std::optional<double> cost);
 
 // The turn's checks that need a run with a model: "command", "judge", "at_least".
 std::vector<std::string> ChecksForModel(const SuiteChecks& checks, const Interaction& turn, std::size_t number);
@@ -120,7 +128,7 @@ std::vector<std::string> ChecksForModel(const SuiteChecks& checks, const Interac
 // The checks of a turn, as far as runs with a model are concerned.
 struct LiveChecks {
   bool any = false;  // there is a check that can pass or fail
-  bool command = false;
+  std::vector<CommandCheck> commands{};
   std::vector<JudgeCheck> judges{};
   std::optional<AtLeast> at_least{};  // the most particular one
 };

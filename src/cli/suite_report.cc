@@ -269,6 +269,8 @@ std::string MarkdownText(const SuiteReport& report) {
 
 namespace {
 
+constexpr std::size_t kMostHtmlAnswer = 20'000;  // characters
+
 constexpr std::string_view kHtmlHead = R"(<!doctype html>
 <html lang="en">
 <head>
@@ -293,7 +295,9 @@ table { width: 100%; border-collapse: collapse; }
 td { padding: 0.25rem 0.5rem; border-top: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere; }
 td.ms { text-align: right; white-space: nowrap; }
 p, ul { margin: 0; }
-li { white-space: pre-wrap; }
+li, .sides p { white-space: pre-wrap; }
+.sides { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; margin-top: 0.5rem; }
+h3 { font-size: 0.9rem; margin: 0; }
 .dim { color: var(--dim); }
 .failed { color: var(--bad); }
 .passed { color: var(--good); }
@@ -312,6 +316,17 @@ std::string HtmlList(const std::vector<std::string>& texts, std::string_view sty
   return out + "</ul>";
 }
 
+// What was done in both, beside each other.
+std::string HtmlSides(const std::vector<TurnSide>& sides) {
+  if (sides.empty()) return "";
+  std::string out = "<div class=\"sides\">";
+  for (const TurnSide& side : sides) {
+    out += "<section><h3>" + HtmlEscaped(side.title) + "</h3>" + HtmlList(side.calls, "dim") + "<p>" +
+           HtmlEscaped(Shortened(side.answer, kMostHtmlAnswer)) + "</p></section>";
+  }
+  return out + "</div>";
+}
+
 }  // namespace
 
 std::string HtmlText(const SuiteReport& report) {
@@ -325,7 +340,8 @@ std::string HtmlText(const SuiteReport& report) {
     for (const TurnResult& turn : chat) {
       out += "<tr><td>" + HtmlEscaped(turn.turn) + "</td><td" + XmlAttribute("class", NameOf(turn.state)) + ">" +
              std::string(NameOf(turn.state)) + "</td><td>" + HtmlList(turn.problems, "problems") +
-             HtmlList(turn.notes, "dim") + "</td><td class=\"ms\">" + Seconds(turn.ms, 1) + " ms</td></tr>\n";
+             HtmlList(turn.notes, "dim") + HtmlSides(turn.sides) + "</td><td class=\"ms\">" + Seconds(turn.ms, 1) +
+             " ms</td></tr>\n";
     }
     out += "</table>\n";
   }

@@ -13,12 +13,20 @@
 
 namespace reprise {
 
+// What the agent did in a turn.
+struct TurnSide {
+  std::string title;                 // "on record"
+  std::vector<std::string> calls{};  // "read_file {...}"
+  std::string answer{};
+};
+
 struct TurnResult {
   enum class State { kPassed, kFailed, kSkipped };
   std::string chat, turn;  // "trip", "int_002"
   std::string file{};      // the chat's; empty: none
   std::vector<std::string> problems{};
   std::vector<std::string> notes{};  // what was not tested, or why the turn was skipped
+  std::vector<TurnSide> sides{};     // on record and with a model, for a look at both; empty: no model was asked
   double ms = 0;
   State state = State::kPassed;
 };

@@ -35,6 +35,7 @@
 #include "engine/live_turn.h"
 #include "engine/recorded_replay.h"
 #include "engine/request_body.h"
+#include "reprise/accounting.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"
 
@@ -54,7 +55,6 @@ class Suite final : public RecordedChatTaker {
  private:
   void Test(const RecordedChat& chat);
   Result<Interaction> TestTurn(const RecordedChat& chat, InteractionId id, TurnResult& result);
-  Result<PresentAgent> AgentFor(const RecordedChat& chat, const Interaction& turn);
   Result<LiveTurn> PrepareTurn(const RecordedChat& chat, const Interaction& turn);
   void Check(const RecordedChat& chat, const Interaction& turn, std::size_t number, TurnResult& result) const;
   // What was accepted of a chat, as JSON, and the file that says so.
@@ -134,6 +134,7 @@ void Suite::Test(const RecordedChat& chat) {
   if (chat.turns.empty()) {
     TakeBroken(chat.name, chat.file, MakeError(ErrorCode::kInvalidArgument, "the chat has no turns to test"));
   }
+  const auto grader = GraderFor(chat);
   std::deque<TurnResult> results;  // which stay where they are
   std::vector<LiveTest> for_model;
   std::vector<TurnResult*> of_model;  // likewise
@@ -149,9 +150,11 @@ void Suite::Test(const RecordedChat& chat) {
     if (has_answer && live_ != nullptr && result.problems.empty()) {
       auto prepared = PrepareTurn(chat, *turn);
       if (prepared) {
-        for_model.push_back({.turn = *std::move(prepared), .number = i + 1, .files_then = [&chat, turn = *turn] {
-                               return chat.files_at(turn, 0);
-                             }});
+        result.sides.push_back(SideOf("on record", *turn));
+        for_model.push_back({.turn = *std::move(prepared),
+                             .number = i + 1,
+                             .files_then = [&chat, turn = *turn] { return chat.files_at(turn, 0); },
+                             .grader = grader});
         of_model.push_back(&result);
       }
       if (!prepared) result.problems.push_back(prepared.error().message);
@@ -176,8 +179,13 @@ void Suite::Test(const RecordedChat& chat) {
 
 // The checks on the record.
 void Suite::Check(const RecordedChat& chat, const Interaction& turn, std::size_t number, TurnResult& result) const {
+  std::optional<double> cost;
+  if (const auto agent = AgentFor(*present_, chat, turn)) {
+    const auto price = agent->options.prices.find(turn.model);
+    if (price != agent->options.prices.end()) cost = CostOf(turn.usage, price->second);
+  }
   for (const SuiteChecks& checks : checks_) {
-    for (const CheckFailure& failure : RunChecks(checks, turn, number, chat.content_of)) {
+    for (const CheckFailure& failure : RunChecks(checks, turn, number, chat.content_of, cost)) {
       result.problems.push_back(failure.check + ": " + failure.message);
     }
     for (const std::string& check : ChecksForModel(checks, turn, number)) {
@@ -186,16 +194,9 @@ void Suite::Check(const RecordedChat& chat, const Interaction& turn, std::size_t
   }
 }
 
-// An exported chat is tested with the agent of this folder, wherever it was recorded.
-Result<PresentAgent> Suite::AgentFor(const RecordedChat& chat, const Interaction& turn) {
-  PresentAgent agent = TRY(present_->At(chat.file.empty() ? turn.workspace : std::string()));
-  agent.chosen_model = chat.chosen_model;
-  return agent;
-}
-
 Result<LiveTurn> Suite::PrepareTurn(const RecordedChat& chat, const Interaction& turn) {
   const auto model = line_.flags.find("model");
-  auto prepared = TRY(PrepareLive(turn, *chat.bodies, TRY(AgentFor(chat, turn)),
+  auto prepared = TRY(PrepareLive(turn, *chat.bodies, TRY(AgentFor(*present_, chat, turn)),
                                   model == line_.flags.end() ? std::string() : model->second));
   TRY(live_->CheckPrice(prepared));
   return prepared;
@@ -215,7 +216,7 @@ Result<Interaction> Suite::TestTurn(const RecordedChat& chat, InteractionId id, 
   }
   std::ranges::move(chat.bodies->FaultsOf(turn), std::back_inserter(result.problems));
   if (!result.problems.empty()) return turn;
-  const PresentAgent agent = TRY(AgentFor(chat, turn));
+  const PresentAgent agent = TRY(AgentFor(*present_, chat, turn));
   const DriftReport compared = TRY(FindDrift(turn, *chat.bodies, agent, executor_));
   for (const std::string& why : std::set(compared.not_compared.begin(), compared.not_compared.end())) {
     result.notes.push_back("requests are not compared: " + why);

@@ -16,7 +16,9 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/keep_what_if.h"
 #include "cli/live_runs.h"
+#include "cli/new_rules.h"
 #include "cli/recorded_chats.h"
 #include "cli/what_if_report.h"
 #include "engine/recording.h"
@@ -41,25 +43,20 @@ Result<Target> ParseTarget(const std::string& text) {
   Target target{.what = text.substr(0, sign), .at = at};
   if (*at == 0) return Fail(ErrorCode::kInvalidArgument, "the first event is 1: " + text);
   if (IsThere(target.what) || target.what.find('/') == std::string::npos) {
-    return Fail(ErrorCode::kInvalidArgument,
-                "an event belongs to one turn of a stored chat: CHAT/INTERACTION@" + std::to_string(*at));
+    return Fail(ErrorCode::kInvalidArgument, "an event belongs to one turn, of a stored chat or an exported one: " +
+                                                 target.what + "/INTERACTION@" + std::to_string(*at));
   }
   return target;
 }
 
-// The rules in a file of the form of the configuration.
 Result<ToolRules> RulesIn(const std::string& path, const Environment& environment) {
   if (path.empty()) return ToolRules();
-  const auto text = TRY(ReadSmall(path));
-  if (!text) return Fail(ErrorCode::kInvalidArgument, "there is no file " + path);
-  Options options;
-  if (auto read = ApplyConfig(options, *text, environment); !read) {
-    return Fail(ErrorCode::kInvalidArgument, path + ": " + read.error().message);
-  }
-  if (options.tools.rules.empty()) {
+  auto read = ReadNewRules(path, environment);
+  if (!read) return Fail(ErrorCode::kInvalidArgument, read.error().message);
+  if (read->options.tools.rules.empty()) {
     return Fail(ErrorCode::kInvalidArgument, path + " has no rules: {\"tools\": {\"rules\": [...]}}");
   }
-  return std::make_shared<const std::vector<ToolRule>>(std::move(options.tools.rules));
+  return std::make_shared<const std::vector<ToolRule>>(std::move(read->options.tools.rules));
 }
 
 class Trying final : public RecordedChatTaker {
@@ -88,8 +85,7 @@ class Trying final : public RecordedChatTaker {
 // Adds the tests of a turn, one for each model.
 Result<void> Trying::Prepare(const RecordedChat& chat, const Interaction& turn, std::size_t number, TriedTurn& tried) {
   TRY(CheckReplayable(turn));
-  PresentAgent agent = TRY(present_->At(chat.file.empty() ? turn.workspace : std::string()));
-  agent.chosen_model = chat.chosen_model;
+  const PresentAgent agent = TRY(AgentFor(*present_, chat, turn));
   const auto price = agent.options.prices.find(turn.model);
   tried.recorded = SideOf(turn, price == agent.options.prices.end() ? nullptr : &price->second);
   auto models = line_.what_if.models;
@@ -104,7 +100,8 @@ Result<void> Trying::Prepare(const RecordedChat& chat, const Interaction& turn, 
                       .number = number,
                       .files_then = [&chat, turn, at = what_if.at] { return chat.files_at(turn, at); },
                       .allow_effects = std::move(what_if.allow_effects),
-                      .is_free = true});
+                      .is_free = true,
+                      .grader = GraderFor(chat)});
   }
   return {};
 }
@@ -150,6 +147,11 @@ Exited RunWhatIf(const CommandLine& line, const Environment& environment) {
   const auto began = std::chrono::steady_clock::now();
   std::vector<Target> targets;
   for (const std::string& what : line.arguments) targets.push_back(TRY(OfUse(ParseTarget(what))));
+  if (line.what_if.keep) {
+    const bool is_one = targets.size() == 1 && line.what_if.models.size() < 2 && !IsThere(targets.front().what);
+    if (!is_one) return Misused("--keep takes one turn of a stored chat, and one model");
+    return KeepWhatIf(line, environment, targets.front().what, targets.front().at);
+  }
   const Options options = TRY(OfUse(LoadOptions(line.flags, environment)));
   auto present = TRY(OfUse(PresentFolders::Open(options, TRY(OfUse(RulesIn(line.what_if.rules_file, environment))))));
   WorkCounter counter;

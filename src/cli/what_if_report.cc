@@ -151,6 +151,8 @@ std::string BothSides(const TriedTurn& turn, const WhatIfReport& report, const S
     text += VisibleText(run.diff.substr(0, kShownOfDiff), "") + (run.diff.size() > kShownOfDiff ? "\n...\n" : "");
     if (!text.ends_with('\n')) text += '\n';
   }
+  if (!run.kept.empty()) text += "kept as " + VisibleLine(turn.chat + "/" + run.kept) + "\n";
+  if (!run.not_kept.empty()) text += "not kept: " + VisibleLine(run.not_kept) + "\n";
   return text + Summary(report);
 }
 
@@ -173,6 +175,8 @@ Json ToJson(const TriedRun& run) {
   json["problem"] = run.problem.empty() ? Json() : Json(run.problem);
   json["files"] = run.files;
   json["diff"] = ToValidUtf8(run.diff);
+  if (!run.kept.empty()) json["kept"] = run.kept;
+  if (!run.not_kept.empty()) json["not_kept"] = run.not_kept;
   Json& difference = json["first_difference"];
   if (run.difference) {
     const auto event = [](const std::optional<AgentEvent>& each) { return each ? reprise::ToJson(*each) : Json(); };
@@ -188,7 +192,7 @@ Json ToJson(const TriedRun& run) {
 bool WhatIfReport::is_good() const {
   return std::ranges::all_of(turns, [](const TriedTurn& turn) {
     return turn.failure.empty() && std::ranges::all_of(turn.runs, [](const TriedRun& run) {
-             return run.was_made && run.error.empty() && run.passed.value_or(true);
+             return run.was_made && run.error.empty() && run.not_kept.empty() && run.passed.value_or(true);
            });
   });
 }
@@ -197,13 +201,10 @@ TriedSide SideOf(const Interaction& interaction, const ModelPrice* price) {
   TriedSide side{.model = interaction.model,
                  .status = std::string(ToString(interaction.status)),
                  .answer = AnswerIn(interaction),
+                 .calls = CallsIn(interaction),
                  .usage = interaction.usage};
   if (interaction.error) side.error = interaction.error->message;
   if (price != nullptr) side.cost = CostOf(interaction.usage, *price);
-  for (const AgentEvent& each : interaction.events) {
-    const auto* const call = std::get_if<event::ToolCallStarted>(&each.payload);
-    if (call != nullptr) side.calls.push_back(call->tool_name + " " + call->tool_input);
-  }
   if (interaction.completed_at) {
     side.ms = std::chrono::duration<double, std::milli>(*interaction.completed_at - interaction.created_at).count();
   }

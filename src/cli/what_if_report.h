@@ -32,6 +32,7 @@ struct TriedRun : TriedSide {
   std::vector<std::string> files{};  // that it has changed
   std::string diff{};
   std::optional<Divergence> difference{};  // the first one from the record; nullopt: it did the same
+  std::string kept{}, not_kept{};          // as which turn it was stored, or why not; empty: nobody asked for it
 };
 
 struct TriedTurn {

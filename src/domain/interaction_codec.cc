@@ -78,6 +78,7 @@ void Write(auto& out, const RunRecord& record, const Interaction& of) {
   if (record.names_model) out["names_model"] = true;
   if (!record.program.empty()) out["program"] = record.program;
   if (record.redacted) out["redacted"] = true;
+  if (record.what_if) out["what_if"] = *record.what_if;
   if (record.requests) {
     Json requests = Json::array();
     const auto told = UsageByRound(of.events);
@@ -117,6 +118,11 @@ Result<RunRecord> RecordFromJson(const Json& json, const Interaction& of) {
   record.names_model = reader.Bool("names_model", false);
   record.program = reader.OptionalString("program").value_or("");
   record.redacted = reader.Bool("redacted", false);
+  if (reader.Find("what_if")) {
+    const std::int64_t at = reader.Integer("what_if");
+    if (at < 0) reader.Reject("what_if");
+    record.what_if = static_cast<std::uint64_t>(at);
+  }
   if (const Json* request = reader.Find("request")) record.request = reader.Take(ClientRequestFromJson(*request), {});
   if (reader.Find("requests") != nullptr) {
     record.requests.emplace();

@@ -50,7 +50,7 @@ struct Engine::Impl {
               }};
   Answers answers{services, busy, interactions};
   Replays replays{services, interactions};
-  WhatIfRuns what_if_runs{services, interactions};
+  WhatIfRuns what_if_runs{services, busy, interactions, workspace};
   Chats chats{services, busy, interactions, start_points, answers, workspace};
   Others others{services, busy, turns, answers};
   ModelQuestions questions{services};

@@ -24,7 +24,9 @@
 #include "engine/recording.h"
 #include "engine/run.h"
 #include "engine/run_guard.h"
+#include "engine/run_journal.h"
 #include "engine/unattended.h"
+#include "reprise/version.h"
 
 namespace reprise {
 namespace {
@@ -141,7 +143,11 @@ class Live final : public ToolRegistry, public Unattended {
         tools_(std::make_shared<StandIns>(*this, turn, !runs_calls() || in_copy_.IsAllowed(kWebSearchName))),
         files_(turn.files),
         shown_{.interaction = turn.like},
-        taken_(turn.calls.size()) {}
+        taken_(turn.calls.size()) {
+    if (!turn.sent) return;
+    journal_.emplace(turn.start.state, RunRecord{.program = REPRISE_VERSION, .requests = turn.sent});
+    journal_->KeepNothing();
+  }
 
   LiveRun Run(const std::stop_token& stop, const Executor& executor);
   // Of the call that has begun.
@@ -157,6 +163,22 @@ class Live final : public ToolRegistry, public Unattended {
   }
   void AddThinkingDelta(std::uint32_t round_index, std::string_view text) override {
     if (options_.on_delta) options_.on_delta(LiveOptions::Delta::kThinking, round_index, text);
+  }
+  void StateGrew(const AgentState& state) override {
+    const MutexLock lock(mutex_);
+    if (journal_) journal_->AddState(state);
+  }
+  std::optional<std::size_t> Requested(const Sent& sent) override {
+    const MutexLock lock(mutex_);
+    if (!journal_) return std::nullopt;
+    const auto before = journal_->RequestBefore(sent);
+    const RequestMarks* const marks = before ? &*before : nullptr;
+    return journal_->AddRequest(turn_.like.id, sent, ShortenBody(sent.body, marks, journal_->messages(), turn_.files),
+                                marks);
+  }
+  void Responded(std::size_t request, SentResponse response) override {
+    const MutexLock lock(mutex_);
+    if (journal_) journal_->AddResponse(request, std::move(response));
   }
   // ApprovalGate
   ApprovalMode ModeFor(const std::string&) override {
@@ -177,6 +199,7 @@ class Live final : public ToolRegistry, public Unattended {
   FilesToRead files_;
   Mutex mutex_;
   LiveRun shown_ GUARDED_BY(mutex_);
+  std::optional<RunJournal> journal_ GUARDED_BY(mutex_);  // nullopt: requests are not put on record
   std::vector<bool> taken_ GUARDED_BY(mutex_);
   const AnsweredCall* now_ GUARDED_BY(mutex_) = nullptr;  // answers the call under way; null: it is not on record
 };
@@ -280,6 +303,10 @@ void Live::ShowEnd(AgentOutcome outcome) {
     for (const ToolCall& call : messages[i].tool_calls) shown_.calls.push_back(call);
   }
   interaction.final_agent_state = std::move(outcome.state);
+  if (journal_) {
+    interaction.record = journal_->record();
+    interaction.final_agent_state->request = journal_->marks();
+  }
   shown_.copy = in_copy_.TakeCopy();
 }
 

@@ -45,6 +45,8 @@ struct LiveTurn {
   bool has_tools = true;
   std::vector<AgentEvent> before{};  // that the run has already shown; it goes on after them
   Interrupted where{};               // where it goes on
+  // The requests that were sent before the run; its own are put on record after them. nullopt: none are.
+  std::optional<std::vector<SentRequest>> sent{};
 };
 
 // What happens to a call that the record does not answer.
@@ -69,7 +71,7 @@ struct LiveOptions {
 };
 
 struct LiveRun {
-  Interaction interaction;                // finished
+  Interaction interaction;                // finished; with a record if the turn has `sent`
   std::vector<ToolCall> calls{};          // of the whole turn, in the model's order
   std::vector<std::string> unrecorded{};  // "read_file {...}"
   std::unique_ptr<WorkspaceCopy> copy{};  // in which calls ran; null: none was needed

@@ -39,7 +39,7 @@ Result<std::string> RestoreBody(const SentBody& sent, std::string_view before, c
 
 // For people, of a turn whose RunRecord::requests are not on record.
 inline constexpr const char* kRequestsNotOnRecord =
-    "its requests are not on record: an earlier version ran it, or it comes from elsewhere";
+    "its requests are not on record: an earlier version ran it, it was kept from a what-if, or it comes from elsewhere";
 
 // The bodies of a chat's requests. Not thread-safe; store and files must outlive it.
 class RequestBodies {

@@ -53,6 +53,8 @@ class RunJournal {
     hold_ = std::move(hold);
     is_kept_ = hold_->keeps_journal();
   }
+  // The run is not one of a chat: only record() and marks() are wanted.
+  void KeepNothing() { is_kept_ = false; }
   const std::shared_ptr<RunHold>& hold() const { return hold_; }
   bool is_kept() const { return is_kept_; }
   // For the checkpoint, when the agent has ended.

@@ -75,8 +75,11 @@ class Cut {
   Result<void> Find();
   // Makes the state and the events with which the run goes on.
   Result<void> MakeStart(LiveTurn& turn, RequestBodies& bodies) const;
+  // Puts the requests of the run on record, after those before the event.
+  Result<void> KeepRequests(LiveTurn& turn, RequestBodies& bodies) const;
 
  private:
+  bool WasSent(const SentRequest& request) const;
   bool IsAnswered() const;
   Result<void> CheckFits() const;
   Result<void> CheckCallFits() const;
@@ -185,6 +188,9 @@ Result<void> Cut::CheckFits() const {
   if (changes_.say && !all_ended) {
     return Unfit("a message cannot come between a call and its result, as at " + Place() +
                  "; it can follow the last result of a round or the answer: " + Listed(EventsToSpeakAt()));
+  }
+  if (changes_.say && changes_.keep) {
+    return Unfit("a turn has one message, so a run with a further one cannot be kept; send it to the chat instead");
   }
   const RecordedRound& round = recording_.rounds.at(this->round());
   const bool is_over = message.tool_calls.empty() && !round.sent_back && !round.pauses;
@@ -372,6 +378,34 @@ Result<void> Cut::MakeStart(LiveTurn& turn, RequestBodies& bodies) const {
   return {};
 }
 
+// Whether the request came before the event.
+bool Cut::WasSent(const SentRequest& request) const {
+  if (request.round != round() || event_ == nullptr) return request.round < round();
+  return request.at <= event_->at && (answered_ || request.purpose == SentRequest::Purpose::kSummary);
+}
+
+Result<void> Cut::KeepRequests(LiveTurn& turn, RequestBodies& bodies) const {
+  if (!recorded_.record || !recorded_.record->requests) return {};
+  const auto& all = *recorded_.record->requests;
+  const auto end = std::ranges::find_if_not(all, [&](const SentRequest& each) { return WasSent(each); });
+  turn.sent.emplace(all.begin(), end);
+  const auto before = TRY(bodies.store().LoadPreviousState(recorded_.chat_id, recorded_.id));
+  auto& marks = turn.start.state.request;
+  if (before) marks = before->request;
+  for (std::size_t i = turn.sent->size(); i-- > 0;) {
+    if ((*turn.sent)[i].purpose != SentRequest::Purpose::kTurn) continue;
+    const auto body = bodies.Of(recorded_, i);
+    if (!body) return turn.sent.reset(), Result<void>();  // it held a file that was deleted since
+    const auto earlier =
+        std::exchange(marks, ShortenBody(*body, nullptr, recorded_.final_agent_state->messages, bodies.files()).marks);
+    marks->place = {recorded_.id, i};
+    marks->depth = static_cast<std::uint32_t>(i + 1) + (earlier ? earlier->depth : 0);
+    marks->has_files = marks->has_files || (earlier && earlier->has_files);
+    break;
+  }
+  return {};
+}
+
 Result<void> CheckEffects(const PresentAgent& agent, const std::vector<std::string>& allowed) {
   const auto tools = agent.workspace.tools.Current();
   for (const std::string& name : allowed) {
@@ -407,6 +441,7 @@ Result<WhatIf> PrepareWhatIf(const Interaction& recorded, RequestBodies& bodies,
                  .at = changes.at.value_or(0),
                  .allow_effects = changes.allow_effects};
   TRY(cut.MakeStart(what_if.turn, bodies));
+  if (changes.keep) TRY(cut.KeepRequests(what_if.turn, bodies));
   // People's answers to questions stay those on record. Everything else happens anew.
   const auto tools = agent.workspace.tools.Current();
   std::erase_if(what_if.turn.calls, [&](const AnsweredCall& each) {
@@ -414,6 +449,47 @@ Result<WhatIf> PrepareWhatIf(const Interaction& recorded, RequestBodies& bodies,
     return tool == nullptr || !tool->traits().only_asks;
   });
   return what_if;
+}
+
+Result<Interaction> AsBranch(const Interaction& recorded, const WhatIf& what_if, Interaction made,
+                             CheckpointStore& store) {
+  AgentState before = TRY(store.LoadPreviousState(recorded.chat_id, recorded.id)).value_or(AgentState());
+  AgentState& state = *made.final_agent_state;
+  // A run in a copy has none of these, so they are as they were.
+  state.grants = std::move(before.grants);
+  state.memory = std::move(before.memory);
+  state.jobs = std::move(before.jobs);
+  if (!made.record) {
+    made.record.emplace();
+    state.request = before.request;
+  }
+  RunRecord& record = *made.record;
+  const RunRecord then = recorded.record ? *recorded.record : TRY(DeriveRecord(recorded));
+  record.first_message = then.first_message;
+  record.resumed_from = then.resumed_from;
+  record.names_model = then.names_model || made.model != recorded.model;
+  record.what_if = what_if.at;
+  record.agenda_before.reset();
+  const Agenda agenda_before = AgendaAfter(recorded, {});
+  if (agenda_before != state.agenda) record.agenda_before = agenda_before;
+  made.edited_from = recorded.id;
+  std::erase_if(made.events,
+                [](const AgentEvent& each) { return std::holds_alternative<event::FilesChanged>(each.payload); });
+  for (AgentEvent& each : made.events) each.at = std::max(each.at, made.created_at);
+  return made;
+}
+
+void NameBranch(Interaction& branch, InteractionId id) {
+  const auto name = [&](RequestPlace& place) {
+    if (place.interaction == *branch.edited_from) place.interaction = id;
+  };
+  if (branch.record->requests) {
+    for (SentRequest& each : *branch.record->requests) {
+      if (each.body.before) name(*each.body.before);
+    }
+  }
+  if (auto& request = branch.final_agent_state->request) name(request->place);
+  branch.id = id;
 }
 
 std::vector<WorkspaceChange> NetChanges(const std::vector<AgentEvent>& events, std::uint64_t after) {

@@ -35,6 +35,12 @@ struct WhatIf {
 Result<WhatIf> PrepareWhatIf(const Interaction& recorded, RequestBodies& bodies, const PresentAgent& agent,
                              const WhatIfChanges& changes);
 
+// A run that completed, as a turn to store beside the recorded one; NameBranch gives it its number. Its changes of
+// files are left out, because they were made in a copy. The failures of `store`. REQUIRES: WhatIfChanges::keep.
+Result<Interaction> AsBranch(const Interaction& recorded, const WhatIf& what_if, Interaction made,
+                             CheckpointStore& store);
+void NameBranch(Interaction& branch, InteractionId id);
+
 // The changes of files that the events show, one for each path: what it was before the first and after the last one.
 // Events up to `after` are left out.
 std::vector<WorkspaceChange> NetChanges(const std::vector<AgentEvent>& events, std::uint64_t after);

@@ -11,6 +11,7 @@
 #include "base/try.h"
 #include "domain/codec.h"
 #include "engine/attachments.h"
+#include "engine/busy_chats.h"
 #include "engine/interactions.h"
 #include "engine/live_turn.h"
 #include "engine/past_files.h"
@@ -19,6 +20,7 @@
 #include "engine/request_body.h"
 #include "engine/services.h"
 #include "engine/what_if.h"
+#include "engine/workspace_moves.h"
 
 namespace reprise {
 namespace {
@@ -31,6 +33,7 @@ struct WhatIfRuns::UnderWay {
   Interaction recorded;
   std::shared_ptr<const WorkspaceParts> workspace;
   std::shared_ptr<const EngineServices::TextRules> rules;
+  bool keep = false;
   UsageLimits::Check over_budget{};
   std::optional<FilesInStore> files{};
   std::optional<WhatIf> what_if{};
@@ -53,8 +56,10 @@ Result<std::shared_ptr<WhatIfRuns::UnderWay>> WhatIfRuns::Prepare(const ChatId& 
   if (changes.say) TRY(rules->guardrails.Admit(*changes.say));
   TRY(services_.usage_limits.ForRequest());
   const std::string chosen = TRY(services_.parts.store.LoadSummary(chat)).chosen_model;
-  const std::shared_ptr<UnderWay> run(
-      new UnderWay{.recorded = std::move(recorded), .workspace = std::move(workspace), .rules = std::move(rules)});
+  const std::shared_ptr<UnderWay> run(new UnderWay{.recorded = std::move(recorded),
+                                                   .workspace = std::move(workspace),
+                                                   .rules = std::move(rules),
+                                                   .keep = changes.keep});
   if (services_.parts.files) run->files.emplace(*services_.parts.files, chat);
   RequestBodies bodies(services_.parts.store, run->files ? &*run->files : nullptr);
   run->what_if.emplace(TRY(PrepareWhatIf(run->recorded, bodies,
@@ -147,14 +152,39 @@ void WhatIfRuns::Make(UnderWay& run) {
     is_text ? run.log->AppendTextDelta(round, text) : run.log->AppendThinkingDelta(round, text);
     run.log->Publish();
   };
-  const LiveRun made = RunLive(run.what_if->turn, options, run.stop.get_token(),
-                               [this](std::function<void()> job) { services_.pool.Submit(std::move(job)); });
+  LiveRun made = RunLive(run.what_if->turn, options, run.stop.get_token(),
+                         [this](std::function<void()> job) { services_.pool.Submit(std::move(job)); });
   static_cast<void>(run.over_budget(made.interaction.usage));  // counts the last response
-  ShowEnd(run, made);
+  ShowEnd(run, std::move(made));
 }
 
-void WhatIfRuns::ShowEnd(UnderWay& run, const LiveRun& made) const {
-  const Interaction& interaction = made.interaction;
+// The head stays, and the workspace too: what the turn did to files happened in the copy. If the process ends between
+// the two steps, the kept turn is the head.
+Result<InteractionId> WhatIfRuns::Keep(const UnderWay& run, Interaction made) {
+  if (made.status != InteractionStatus::kCompleted) {
+    return Fail(ErrorCode::kConflict, "it did not come to its end, so it is not kept");
+  }
+  const ChatId chat = made.chat_id;
+  auto kept = TRY(AsBranch(run.recorded, *run.what_if, std::move(made), services_.parts.store));
+  return busy_.WhileIdle(chat, [&]() -> Result<InteractionId> {
+    const auto head = TRY(services_.parts.store.LoadSummary(chat)).head;
+    TRY(services_.parts.store.LoadInteraction(chat, run.recorded.id));  // its branch may be gone by now
+    const auto stands_at = workspace_.StandsAt(chat, head);
+    if (workspace_.is_on() && stands_at != kept.parent_id) kept.record->files_from = stands_at;
+    const auto hold = TRY(
+        services_.parts.runs.Begin({.chat = chat, .expected_head = std::optional<std::optional<InteractionId>>(head)}));
+    NameBranch(kept, hold->id());
+    TRY(hold->Finish(kept));
+    if (head) TRY(services_.parts.store.MoveHead(chat, *head));
+    workspace_.HeadMoved(chat, stands_at, head);
+    services_.usage_limits.Forget(chat);
+    services_.changes.Add(ChatChange::Kind::kHeadMoved, chat);
+    return kept.id;
+  });
+}
+
+void WhatIfRuns::ShowEnd(UnderWay& run, LiveRun made) {
+  Interaction& interaction = made.interaction;
   const auto& before = run.what_if->turn.before;
   Json files = Json::array();
   std::string diff;
@@ -168,9 +198,15 @@ void WhatIfRuns::ShowEnd(UnderWay& run, const LiveRun& made) const {
                                  {"recorded", found->expected ? ToJson(*found->expected) : Json()},
                                  {"what_if", found->actual ? ToJson(*found->actual) : Json()}};
   }
+  const std::uint32_t round = interaction.events.empty() ? 0 : interaction.events.back().round_index;
+  const InteractionStatus status = interaction.status;
+  if (run.keep) {
+    const auto kept = Keep(run, std::move(interaction));
+    frame["kept"] = kept ? Json(kept->str()) : Json();
+    if (!kept) frame["not_kept"] = kept.error().message;
+  }
   run.log->AppendFrames("event: what_if\ndata: " + DumpJson(frame) + "\n\n");
-  const AgentEvent* const last = interaction.events.empty() ? nullptr : &interaction.events.back();
-  run.log->Append(last ? last->round_index : 0, event::InteractionComplete{interaction.id.str(), interaction.status});
+  run.log->Append(round, event::InteractionComplete{run.recorded.id.str(), status});
 }
 
 void WhatIfRuns::Stop() {

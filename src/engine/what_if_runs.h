@@ -16,12 +16,15 @@ namespace reprise {
 
 struct EngineServices;
 struct LiveRun;
+class BusyChats;
 class Interactions;
+class WorkspaceMoves;
 
-// Runs of Engine::WhatIf, which are no runs of a chat: nothing of them is stored. Thread-safe.
+// Runs of Engine::WhatIf, which are no runs of a chat: only what is kept is stored, when it has ended. Thread-safe.
 class WhatIfRuns {
  public:
-  WhatIfRuns(EngineServices& services, Interactions& interactions) : services_(services), interactions_(interactions) {}
+  WhatIfRuns(EngineServices& services, BusyChats& busy, Interactions& interactions, WorkspaceMoves& workspace)
+      : services_(services), busy_(busy), interactions_(interactions), workspace_(workspace) {}
 
   // As Engine::WhatIf.
   Result<EventSubscription> Start(const ChatId& chat, InteractionId interaction, const WhatIfChanges& changes);
@@ -34,11 +37,14 @@ class WhatIfRuns {
                                             const WhatIfChanges& changes);
   Result<void> Enter(const std::shared_ptr<UnderWay>& run);
   void Make(UnderWay& run);
-  void ShowEnd(UnderWay& run, const LiveRun& made) const;
+  Result<InteractionId> Keep(const UnderWay& run, Interaction made);
+  void ShowEnd(UnderWay& run, LiveRun made);
   Result<PastFiles> FilesThen(const UnderWay& run) const;
 
   EngineServices& services_;
+  BusyChats& busy_;
   Interactions& interactions_;
+  WorkspaceMoves& workspace_;
   Mutex mutex_;
   std::condition_variable_any ended_;
   std::set<std::shared_ptr<UnderWay>> under_way_ GUARDED_BY(mutex_);

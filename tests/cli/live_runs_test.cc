@@ -17,13 +17,15 @@ TEST_CASE("the interval of passed runs is that of Wilson") {
 TEST_CASE("checks for runs with a model are collected, the most particular number last") {
   const std::array checks = {
       ParseChecks(R"({"at_least":"1/2","judge":{"model":"a","question":"?"}})", "suite.json").value(),
-      ParseChecks(R"({"command":["x"],"turns":{"2":{"at_least":"3/4","max":{"rounds":1}}}})", "a.json").value()};
+      ParseChecks(R"({"command":{"argv":["x"],"seconds":0.5},"turns":{"2":{"at_least":"3/4","max":{"rounds":1}}}})",
+                  "a.json")
+          .value()};
   const LiveChecks second = LiveChecksOf(checks, InteractionId::FromNumber(7), 2);
-  CHECK((second.any && second.command && second.judges.size() == 1 && second.at_least->times == 4));
+  CHECK((second.any && second.commands.size() == 1 && second.judges.size() == 1 && second.at_least->times == 4));
   const LiveChecks first = LiveChecksOf(checks, InteractionId::FromNumber(7), 1);
   CHECK((first.any && first.at_least->times == 2));
   const LiveChecks none = LiveChecksOf(std::span(checks).subspan(1), InteractionId::FromNumber(7), 1);
-  CHECK((!none.any && none.command && !none.at_least));
+  CHECK((none.any && none.commands.front().seconds == 0.5 && !none.at_least));
 }
 
 }  // namespace

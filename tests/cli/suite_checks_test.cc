@@ -101,6 +101,9 @@ const std::vector<Fault> kFaults = {
     {R"({"command":"make"})", "/command", "must be a list"},
     {R"({"command":["make",1]})", "/command/1", "must be a text"},
     {R"({"command":[""]})", "/command/0", "must be a program"},
+    {R"({"command":{"argv":[]}})", "/command/argv", "must"},
+    {R"({"command":{"argv":["x"],"seconds":0}})", "/command/seconds", "must be more than 0"},
+    {R"({"max":{"cost":"1"}})", "/max/cost", "must be a number"},
     {R"({"judge":{"question":"?"}})", "/judge", "must have a member model"},
     {R"({"judge":{"model":"m","question":""}})", "/judge/question", "must not be empty"},
     {R"({"at_least":0.8})", "/at_least", "must be a text"},
@@ -171,7 +174,7 @@ std::optional<std::string> Content(const FileVersion& version) {
 // The failures, "check: message" on a line each.
 std::string Outcome(const std::string& json, const Interaction& turn = Turn(), const ContentOf& content_of = Content) {
   std::string lines;
-  for (const CheckFailure& failure : RunChecks(Parsed(json), turn, 2, content_of)) {
+  for (const CheckFailure& failure : RunChecks(Parsed(json), turn, 2, content_of, 0.5)) {
     lines += failure.check + ": " + failure.message + "\n";
   }
   return lines;
@@ -272,7 +275,7 @@ TEST_CASE("ParseChecks: huge, deep and hostile input is an error", "[checks]") {
 
 TEST_CASE("ParseChecks: keeps what runs with a model need", "[checks]") {
   const SuiteChecks checks = Parsed(kSamples[7]);
-  CHECK(checks.every.command == std::vector<std::string>{"./check.sh", "--all"});
+  CHECK(checks.every.command->argv == std::vector<std::string>{"./check.sh", "--all"});
   REQUIRE(checks.every.judge.has_value());
   CHECK(checks.every.judge->model == "openai/gpt-5.1");
   CHECK(checks.every.judge->question == "Is it polite?");
@@ -387,7 +390,9 @@ TEST_CASE("RunChecks: files that the turn changed", "[checks]") {
 }
 
 TEST_CASE("RunChecks: limits", "[checks]") {
-  CHECK(Outcome(R"({"max":{"rounds":2,"calls":5,"input_tokens":1200,"output_tokens":40,"seconds":2.5}})").empty());
+  CHECK(Outcome(R"({"max":{"rounds":2,"calls":5,"input_tokens":1200,"output_tokens":40,"seconds":2.5,"cost":0.5}})")
+            .empty());
+  CHECK(Outcome(R"({"max":{"cost":0.25}})") == "max: the turn cost 0.5, more than 0.25\n");
   CHECK(Outcome(R"({"max":{"rounds":1,"calls":4,"input_tokens":1199,"output_tokens":0,"seconds":2}})") ==
         "max: the turn took 2 rounds, more than 1\nmax: the turn took 5 calls, more than 4\n"
         "max: the turn took 1,200 input tokens, more than 1,199\nmax: the turn took 40 output tokens, more than 0\n"

@@ -137,11 +137,23 @@ def test_what_it_costs_is_limited_and_failures_end_it(openai_chat):
     assert status in (1, 2) and "another provider" in messages, messages
 
 
+def test_a_turn_of_an_exported_chat(openai_chat):
+    chat = openai_chat
+    document = chat.home.path / "trip.json"
+    document.write_text(reprise(chat.home, "export", "c", "--data-dir", chat.home.data)[1])
+    chat.write("prompt/15-voice.md", "Write short sentences.\n\nSing.\n")
+    answer_by(chat, lambda body: "La la." if "Sing." in system_of(body) else "Written.")
+    status, output, messages = chat.run("bisect", f"{document}/int_001", "--check", "Written", "--json")
+    report = json.loads(output)
+    assert (status, messages) == (0, "") and report["result"] == "found", (output, messages)
+    assert [each["name"] for each in report["causes"]] == ["15-voice"] and report["turn"] == "trip/int_001"
+
+
 def test_wrong_arguments_are_named(openai_chat):
     chat = openai_chat
     (chat.home.path / "bad.json").write_text("{")
     for arguments, status, message in [
-            ([], 2, "WHAT"), (["c"], 2, "bisect takes CHAT/INTERACTION"), (["nope/int_001"], 1, "nope"), (["c/int_009"], 1, "int_009"), (["c\x1b/int_001"], 2, "<U+001B>"),
+            ([], 2, "WHAT"), (["c"], 2, "bisect takes one turn: c/INTERACTION"), (["nope/int_001"], 1, "nope"), (["c/int_009"], 1, "int_009"), (["c\x1b/int_001"], 2, "<U+001B>"),
             (["c/int_001", "--check", "("], 2, "no RE2 pattern"), (["c/int_001", "--check", chat.home.path / "bad.json"], 2, "bad.json"),
             (["c/int_001", "--jobs", "0"], 2, "--jobs"), (["c/int_001", "--max-cost", "-1"], 2, "--max-cost")]:
         got, output, messages = chat.run("bisect", *arguments)

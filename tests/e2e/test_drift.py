@@ -1,4 +1,8 @@
-"""What has changed since a chat was recorded is named: `reprise replay --input current`, and the same over HTTP."""
+"""What has changed since a chat was recorded is named: `reprise replay --input current`, and the same over HTTP.
+
+The tables have more than 50 kinds of changes that must be named by their cause, and more than 50 that change no request and must not be named. The first ones are
+tried with each provider's interface; the MORE_ ones, which do not depend on it, with one.
+"""
 import json
 
 import pytest
@@ -59,15 +63,18 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("what", FILES)
-def test_a_changed_file_is_named(changing, what):
-    name, words, (cause, thing) = FILES[what]
+def check_named(changing, name, words, named):
     changing.write(name, words)
     if name == "workspace/AGENTS.md":
         changing.home.trust("workspace/AGENTS.md", "--workspace", changing.home.workspace)
     drift = changing.replay()
-    assert [(each["cause"], each["name"]) for each in drift] == [(cause, thing)], drift
+    assert [(each["cause"], each["name"]) for each in drift] == [named], drift
     assert drift[0]["request"] == 0 and drift[0]["before"] != drift[0]["after"]
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_a_changed_file_is_named(changing, what):
+    check_named(changing, *FILES[what])
 
 
 @pytest.mark.parametrize(("path", "cause", "name"), [("prompt/95-last.md", "module", "95-last"), ("prompt/15-voice.md", "module", "15-voice"),
@@ -138,6 +145,119 @@ def test_what_changes_no_request_is_no_drift(recorded, what):
 def test_files_that_change_no_request_are_no_drift(changing, name, words):
     changing.write(name, words)
     assert changing.replay() == []
+
+
+# --- more of both kinds -----------------------------------------------------------------------------------------------
+
+VOICE = "Write short sentences.\n\nNo lists.\n"
+AGENTS = "# Otters\n\nBuild with make.\nTest with make check.\n"
+SKILL = "home/.agents/skills/release/SKILL.md"
+MORE_FILES = {
+    "the case of a letter": ("prompt/15-voice.md", VOICE.replace("Write", "write"), ("module", "15-voice")),
+    "a space": ("prompt/15-voice.md", VOICE.replace("short ", "short  "), ("module", "15-voice")),
+    "a line end": ("prompt/15-voice.md", VOICE.replace("short ", "short\n"), ("module", "15-voice")),
+    "paragraphs in another order": ("prompt/15-voice.md", "No lists.\n\nWrite short sentences.\n", ("module", "15-voice")),
+    "a paragraph twice": ("prompt/15-voice.md", VOICE + "\nNo lists.\n", ("module", "15-voice")),
+    "a letter with an accent": ("prompt/15-voice.md", VOICE.replace("sentences", "séntences"), ("module", "15-voice")),
+    "an invisible character": ("prompt/15-voice.md", VOICE.replace("No", "No\u200b"), ("module", "15-voice")),
+    "another language": ("prompt/15-voice.md", "Schreib kurze Sätze.\n", ("module", "15-voice")),
+    "a value in a module": ("prompt/15-voice.md", VOICE + "\nHere: {{workspace}}\n", ("module", "15-voice")),
+    "a built-in module in other words": ("prompt/20-tools.md", "Use tools.\n", ("module", "20-tools")),
+    "no environment": ("prompt/30-environment.md", "", ("module", "30-environment")),
+    "a heading of the instructions": ("workspace/AGENTS.md", AGENTS.replace("# Otters", "## Otters"), ("instructions", "70-project")),
+    "instructions in another order": ("workspace/AGENTS.md", "# Otters\n\nTest with make check.\nBuild with make.\n", ("instructions", "70-project")),
+    "instructions with a line less": ("workspace/AGENTS.md", AGENTS.replace("Build with make.\n", ""), ("instructions", "70-project")),
+    "the case of a skill's description": (SKILL, "---\nname: release\ndescription: makes a release.\n---\nSteps.\n", ("skill", "release")),
+    "a longer description of a skill": (SKILL, "---\nname: release\ndescription: Makes a release. Asks first.\n---\nSteps.\n", ("skill", "release")),
+}
+
+
+@pytest.mark.parametrize("recorded", ["openai"], indirect=True)
+@pytest.mark.parametrize("what", MORE_FILES)
+def test_more_changed_files_are_named(changing, what):
+    check_named(changing, *MORE_FILES[what])
+
+
+def model(**facts):
+    return {"models": {"one/scripted": {"context_window": 200_000, **facts}}}
+
+
+MORE_SETTINGS = {
+    "no effort": ("openai", model(effort="none"), {("parameter", "reasoning_effort")}),
+    "a search of the web": ("openai", {"web_search": True}, {("parameter", "web_search_options")}),
+    "tools for commands are off": ("openai", {"tools": {"deny": ["run_shell", "run_code"]}}, {("tool", "run_shell"), ("tool", "run_code")}),
+    "another limit of an answer": ("anthropic", model(max_output_tokens=777), {("parameter", "max_tokens")}),
+    "a smaller window": ("anthropic", model(context_window=40_000), {("parameter", "max_tokens")}),
+    "tokens for thinking": ("anthropic", model(thinking=2000), {("parameter", "thinking")}),
+    "thinking as the model likes": ("anthropic", model(thinking="adaptive"), {("parameter", "thinking")}),
+    "no cache": ("anthropic", model(cache="none"), {("parameter", "cache_control")}),
+    "a search of the web as a tool": ("anthropic", {"web_search": True}, {("tool", "web_search")}),
+    "a limit of an answer": ("openai_responses", model(max_output_tokens=777), {("parameter", "max_output_tokens")}),
+}
+
+
+def of_provider(recorded, more):
+    """The configuration with these settings; those of the provider are put there."""
+    mine = {name: more[name] for name in ("web_search", "headers", "query", "api_key", "base_url") if name in more}
+    others = {name: value for name, value in more.items() if name not in mine}
+    return {**recorded.config, "providers": {"one": {**recorded.config["providers"]["one"], **mine}}, **others}
+
+
+@pytest.mark.parametrize(("recorded", "what"), [(kind, what) for what, (kind, _, _) in MORE_SETTINGS.items()], indirect=["recorded"])
+def test_more_changed_settings_are_named(recorded, what):
+    _, more, named = MORE_SETTINGS[what]
+    assert {(each["cause"], each["name"]) for each in recorded.replay(of_provider(recorded, more))} == named
+
+
+PRICES = {"input_price_per_mtok": 1, "output_price_per_mtok": 2}
+MORE_QUIET = {
+    "the form of the log": {"log_format": "json"},
+    "the log's file": {"log_file": "some.log"},
+    "an expiry": {"approval_expiry_s": 9},
+    "a rate of calls": {"max_tool_calls_per_minute": 9},
+    "checks of the end": {"max_end_checks": 1},
+    "the silence of a model": {"provider_idle_timeout_s": 9},
+    "the time of a call": {"tools": {"timeout_s": 9}},
+    "the address": {"host": "127.0.0.2"},
+    "the port": {"port": 9999},
+    "names of the server": {"public_hosts": ["a.example"]},
+    "reads ask nobody": {"approval_mode": "read_only"},
+    "the sandbox decides": {"approval_mode": "auto"},
+    "nothing asks": {"approval_mode": "approve_all"},
+    "what asks is rejected": {"approval_mode": "deny_all"},
+    "a rule that allows": {"tools": {"rules": [{"tool": "write_file", "action": "allow"}]}},
+    "a rule that denies": {"tools": {"rules": [{"tool": "write_file", "action": "deny"}]}},
+    "a rule that asks": {"tools": {"rules": [{"tool": "read_file", "action": "ask"}]}},
+    "a budget of the day": {"budget": {"max_tokens_per_day": 99_999}},
+    "a budget of a turn": {"budget": {"max_tokens_per_interaction": 99_999}},
+    "a price of the cache": model(**PRICES, cache_read_price_per_mtok=1),
+    "a price of writing to the cache": model(**PRICES, cache_write_price_per_mtok=1),
+    "a price of searches": model(**PRICES, search_price_per_thousand=1),
+    "texts in traces": {"telemetry": {"content": True}},
+    "another key": {"api_key": "other"},
+    "another address of the provider": {"base_url": "http://127.0.0.1:9/v1"},
+    "another header": {"headers": {"X-A": "b"}},
+    "another query": {"query": {"a": "b"}},
+    "a hook": {"hooks": [{"event": "after_tool", "command": ["/bin/true"]}]},
+    "it takes pictures": model(abilities={"images": True}),
+    "it takes PDF": model(abilities={"pdf": True}),
+    "thinking of another interface": model(thinking=2000),
+    "a larger window": model(context_window=1_000_000),
+    "no history of the workspace": {"workspace_history": False},
+    "a mode of the workspace": {"workspace_mode": "local"},
+}
+
+
+@pytest.mark.parametrize("recorded", ["openai"], indirect=True)
+@pytest.mark.parametrize("what", MORE_QUIET)
+def test_more_of_what_is_no_drift(recorded, what):
+    config = of_provider(recorded, MORE_QUIET[what])
+    assert recorded.replay(dict(reversed(config.items()))) == []
+
+
+def test_the_tables_are_as_long_as_they_should_be():
+    assert len(FILES) + len(SETTINGS) + len(MORE_FILES) + len(MORE_SETTINGS) + 4 >= 50
+    assert len(QUIET) + len(MORE_QUIET) + 6 >= 50
 
 
 def test_over_http_and_for_people(make_server, provider):

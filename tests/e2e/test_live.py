@@ -8,7 +8,7 @@ from support import schemas
 from support.mcp import server_of
 from support.provider import Gate, call, failure, text, tools
 from support.recorded import Recorded, answers
-from support.server import BINARY, reprise, sandbox_works
+from support.server import BINARY, processes, reprise, sandbox_works
 from support.timing import SOON, eventually
 
 OTTER = {"path": "otter.txt", "content": "An otter.\n"}
@@ -252,10 +252,67 @@ def test_a_judge_that_is_not_there(chat, suite):
     assert "nobody" in live(chat, suite)["problems"][1]
 
 
-def test_a_command_is_named(chat, suite):
-    check(suite, command=["./check.sh"])
+# What a grader does, and what the report says of it; None: it passes.
+GRADERS = {
+    "it reads the turn": ("import json, sys; turn = json.load(sys.stdin); sys.exit(turn['user_message'] != 'Write about an otter.' or turn['status'] != 'COMPLETED')", None),
+    "it reads its own folder": ("sys.exit(not os.path.exists('trip.json'))", None),
+    "it fails with a reason": ("print('no otter here'); sys.exit(3)", "exits with 3: no otter here"),
+    "it crashes": ("os.kill(os.getpid(), 9)", "exits with 137"),
+    "it hangs": ("import time; time.sleep(60)", "took longer than its time"),
+    "it prints without end": ("\nwhile True: print('x' * 10000)", "took longer than its time: xxx"),
+    "it leaves a process behind": ("import subprocess; subprocess.Popen(['sleep', '77777']); sys.exit(0)", None),
+    "it fills the disk": ("open('/tmp/x', 'wb').write(b'x' * (20 << 20))", "exits with 1"),
+    "it fills the memory": ("x = bytearray(2 << 30)", "exits with 1"),
+    "it writes into the suite": ("open('trip.json', 'w')", "exits with 1"),
+    "it writes into the workspace": ("open(%r, 'w')", "exits with 1"),
+    "it connects": ("import socket; socket.create_connection(('127.0.0.1', %d), 2)", "exits with 1"),
+    "it reads a key": ("open(%r)", "exits with 1"),
+}
+
+
+@pytest.mark.skipif(not sandbox_works(), reason="no sandbox here")
+@pytest.mark.parametrize("what", GRADERS)
+def test_a_grader(chat, suite, what):
+    code, said = GRADERS[what]
+    if "%" in code:
+        code %= {"workspace": str(chat.home.workspace / "mark"), "connects": chat.provider.http.server_port, "key": str(chat.home.config / "reprise" / "keys.jwks")}[what.split()[-1]]
+    hangs = said is not None and "its time" in said
+    check(suite, command={"argv": ["python3", "-c", "import os, sys; " + code], "seconds": 2 if hangs else 60})
     chat.provider.answer_with(script(("write_file", OTTER)))
-    assert live(chat, suite)["notes"] == ["1 of 1 run passed (95 % interval 21-100 %)", "command is not checked"]
+    turn = live(chat, suite)
+    if said is None:
+        assert turn["notes"] == ["1 of 1 run passed (95 % interval 21-100 %)"], turn
+    else:
+        assert len(turn["problems"]) == 2 and turn["problems"][1].startswith("run 1: command: python3 " + said), turn
+        assert len(turn["problems"][1]) < 400
+    assert not processes("77777")
+
+
+def test_a_grader_that_is_not_there(chat, suite):
+    check(suite, command=["./nothing.sh"])
+    chat.provider.answer_with(script(("write_file", OTTER)))
+    assert "command: ./nothing.sh" in live(chat, suite)["problems"][1]
+
+
+def test_max_cost_of_a_turn(chat, suite):
+    check(suite, max={"cost": 35})
+    prices = {"models": {"one/scripted": {"context_window": 200_000, "input_price_per_mtok": 1e6, "output_price_per_mtok": 1e6}}}
+    chat.provider.answer_with(script(("write_file", OTTER)))
+    assert "its model has no price" in live(chat, suite)["problems"][1]
+    assert "the turn cost 36, more than 35" in live(chat, suite, config={**chat.config, **prices})["problems"][1]
+    check(suite, max={"cost": 36})
+    assert live(chat, suite, config={**chat.config, **prices})["problems"] == []
+    status, output, _ = chat.run("test", "--json", suite, config={**chat.config, **prices})
+    assert status == 0, output
+
+
+def test_the_page_of_a_report_has_both_sides(chat, suite):
+    chat.provider.answer_with(script(("read_file", {"path": "<b>"})))
+    page = suite.parent / "report.html"
+    chat.run("test", "--live", "1", "--html", page, suite)
+    words = page.read_text()
+    assert "on record, one/scripted" in words and "run 1, one/scripted" in words and "write_file" in words and "read_file" in words and "<b>" not in words
+    assert '<div class="sides"><section>' in words and "Written." in words
 
 
 def test_max_cost(chat, suite):

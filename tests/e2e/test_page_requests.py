@@ -94,7 +94,7 @@ def test_turns_without_requests_say_why(make_server, provider, browse):
     file.write_text(json.dumps(record))
     again = make_server(provider, home=server.home, plain=True)
     page = traced(browse, again)
-    page.until_text("no-requests", "not on record, because an earlier version ran it")
+    page.until_text("no-requests", "not on record: an earlier version ran it")
     page = traced(browse, again, "d")
     page.until_text("no-requests", "Nothing was sent to a provider")
 

@@ -458,6 +458,27 @@ def test_200_chats_with_two_models_in_one_table(world):
     assert len(world.provider.requests) == asked + 800 and found["asked"].startswith("800 requests")
 
 
+def test_a_turn_of_an_exported_chat_goes_on_from_an_event(world, tmp_path):
+    """As if it was stored; its files are those that the export has."""
+    events = world.record(READ, WRITE, ("read_file", {"path": "out.txt"}))
+    folder = tmp_path / "suite"
+    status, _, messages = reprise(world.home, "export", "c", "-o", folder, "--data-dir", world.home.data)
+    assert status == 0, messages
+    (folder / "c.json").write_text(reprise(world.home, "export", "c", "--data-dir", world.home.data)[1])
+    (world.workspace / "out.txt").unlink()
+    for exported in (folder / "c" / "int_001", folder / "c.json" / "int_001"):
+        at = seq(events, "TOOL_RESULT", 1)
+        asked = len(world.provider.requests)
+        world.provider.answer_with(lambda request: text("heard: " + last_result(request)))
+        assert world.one(f"{exported}@{at}", "--result", "eggs")["answer"] == "heard: eggs" and len(world.provider.requests) == asked + 1
+        if exported.parent.name == "c":
+            world.provider.answer_with(lambda request: text("read: " + last_result(request)) if len(results(request)) > 2 else tools(call("read_file", {"path": "out.txt"}, "x0")))
+            assert "one" in world.one(f"{exported}@{at}")["answer"], "the file is as it was then"
+    world.refused(f"{folder}/c.json@3", said="INTERACTION@3")
+    output, _ = world.run(f"{folder}/c.json/int_007", status=1)
+    assert "no turn int_007" in output
+
+
 # --- wrong use ---------------------------------------------------------------------------------------------------------
 
 
@@ -467,7 +488,7 @@ def test_wrong_use(world):
     used = seq(events, "USAGE")
     world.refused("c/int_001@9999", said="no event 9999")
     world.refused("c/int_001@0", said="the first event is 1")
-    world.refused("c@3", said="CHAT/INTERACTION@3")
+    world.refused("c@3", said="c/INTERACTION@3")
     world.refused(f"c/int_001@{answer}", "--result", "x", said=["(answer)", "is neither", str(result)])
     world.refused(f"c/int_001@{used}", "--fail", "error", said=["(usage)", "is neither", str(result)])
     world.refused("c/int_001", "--result", "x", said="no event is given")
@@ -605,3 +626,138 @@ def test_over_http_a_stop_of_the_server_ends_it(world):
     world.server.stop()
     shown.rest()
     assert shown.events[-1]["status"] == "CANCELLED"
+
+
+# --- kept as a branch --------------------------------------------------------------------------------------------------
+
+
+def kept_with(world, chat="c", interaction="int_001", **body):
+    """The interaction as which a run was kept. The chat and its folder are otherwise as before."""
+    before, chat_before, asked = digest(world.workspace), world.client.get(f"/chats/{chat}").json, len(world.provider.requests)
+    shown = stream(world, interaction, chat, keep=True, **body)
+    shown.rest()
+    frame = shown.frames[0].data
+    assert "not_kept" not in frame, frame
+    kept = world.client.interaction(chat, frame["kept"])
+    now = world.client.get(f"/chats/{chat}").json
+    assert digest(world.workspace) == before and now["head"] == chat_before["head"]
+    recorded = world.client.interaction(chat, interaction)
+    assert kept["parent_id"] == recorded["parent_id"] and kept["edited_from"] == interaction and kept["record"]["what_if"] == body.get("at", 0)
+    assert "FILES_CHANGED" not in [each["type"] for each in kept["agent_events"]]
+    # Its requests are those before the event, as they were sent, and its own.
+    bodies = bodies_of(world, chat, kept["id"])
+    own = [each.raw for each in world.provider.requests[asked:]]
+    assert own and bodies[-len(own):] == own and bodies[:-len(own)] == bodies_of(world, chat, interaction)[:len(bodies) - len(own)]
+    return kept
+
+
+def bodies_of(world, chat, interaction):
+    path = f"/chats/{chat}/interactions/{interaction}/requests"
+    sent = world.client.get(path).expect(200, "requests").json
+    assert sent["on_record"] and all("response" in each for each in sent["requests"])
+    return [world.client.get(f"{path}/{index}").body for index in range(len(sent["requests"]))]
+
+
+def replays(world, chat, interaction):
+    report = world.client.post(f"/chats/{chat}/interactions/{interaction}/replay", {"mode": "recorded"}).expect(200).json
+    assert report["match"], report
+    return report
+
+
+def test_a_kept_run_is_a_turn_like_any(world, tmp_path):
+    """Each kind of difference. It replays, verifies, is exported and imported; the next turn can follow it."""
+    events = world.record(READ, WRITE)
+    for body, answers in (({}, [tools(call(*READ, "x0")), text("anew")]), ({"at": seq(events, "TOOL_CALL"), "result": "eggs"}, [tools(call("write_file", {"path": "out.txt", "content": "two\n"}, "x1")), text("eggs")]),
+                          ({"at": seq(events, "TOOL_RESULT", 1), "fail": "timeout"}, [text("late")]), ({"say": "hello"}, [text("hi")]),
+                          ({"at": seq(events, "TOOL_CALL", 1), "model": "test/two"}, [text("two")]), ({"at": seq(events, "TOOL_RESULT", 1)}, [text("a ", "third")])):
+        world.provider.plan(*answers)
+        kept = kept_with(world, **body)
+        assert kept["user_message"] == body.get("say", "go") and kept["status"] == "COMPLETED"
+        replays(world, "c", kept["id"])
+    assert (world.workspace / "out.txt").read_text() == "one\n"
+    world.client.post("/chats/c/head", {"interaction_id": kept["id"]}).expect(200)
+    world.provider.plan(tools(call("read_file", {"path": "out.txt"}, "n0")), text("next"))
+    world.client.turn("c", "and now?")
+    told = [each.get("content") for each in world.provider.requests[-1].body["messages"]]
+    assert "two" in told and told[-2] is None or "one" in told[-1], told
+    bodies_of(world, "c", world.client.get("/chats/c").json["head"])
+    status, _, messages = reprise(world.home, "verify", "--data-dir", world.home.data)
+    assert status == 0, messages
+    status, output, messages = reprise(world.home, "test", "c", "--json", "--data-dir", world.home.data, "--config", "server.json", "--workspace", world.workspace)
+    assert status == 0, ([each["problems"] for each in json.loads(output)["turns"]], messages)
+    exported = world.client.get("/chats/c/export?format=json").json
+    imported = world.client.post("/import", exported).expect(201).json["id"]
+    assert world.client.interaction(imported, kept["id"])["record"]["what_if"] == seq(events, "TOOL_RESULT", 1)
+    replays(world, imported, kept["id"])
+
+
+def test_files_that_a_kept_run_changed_in_its_copy_count_nowhere(world):
+    """Not for a restore, not for blame, not for a later what-if."""
+    world.record(("write_file", {"path": "a.txt", "content": "first\n"}))
+    world.provider.plan(tools(call("write_file", {"path": "a.txt", "content": "never\n"}, "x0"), call(*WRITE, "x1")), text("done"))
+    kept = kept_with(world)
+    world.client.post("/chats/c/head", {"interaction_id": kept["id"], "files": "restore"}).expect(200)
+    assert (world.workspace / "a.txt").read_text() == "first\n" and not (world.workspace / "out.txt").exists()
+    world.client.post("/chats/c/head", {"interaction_id": "int_001", "files": "restore"}).expect(200)
+    assert (world.workspace / "a.txt").read_text() == "first\n"
+    status, lines, _ = reprise(world.home, "blame", str(world.workspace / "a.txt"), "--data-dir", world.home.data)
+    assert status == 0 and "c/int_001" in lines, lines
+
+
+def test_a_persons_other_answer_is_kept_with_the_tasks_of_the_turn(make_server, provider, tmp_path):
+    world = World(make_server(provider), provider, tmp_path)
+    provider.plan(tools(call("manage_tasks", {"action": "add", "title": "one"}, "t")), tools(call(*WRITE, "w")), text("done"))
+    shown = world.client.start("c", "go")
+    world.client.approve("c", "int_001", shown.until("approval_required")["approval_id"], approved=False)
+    shown.finish()
+    at = seq(world.events(), "APPROVAL_REQUIRED")
+    for answer in ("yes", "no"):
+        provider.plan(text(answer))
+        kept = kept_with(world, at=at, answer=answer)
+        assert [each["title"] for each in kept["final_agent_state"]["tasks"]] == ["one"]
+        replays(world, "c", kept["id"])
+
+
+def test_what_is_not_kept(world):
+    events = world.record(READ)
+    path = "/chats/c/interactions/int_001/what_if"
+    for at in ("TOOL_RESULT", "ANSWER"):
+        refused = world.client.post(path, {"at": seq(events, at), "say": "and now?", "keep": True})
+        refused.error(400, "invalid_request")
+        assert "one message" in refused.json["error"]["message"]
+    world.client.post(path, {"keep": "yes"}).error(400, "invalid_member")
+    world.provider.plan(failure(400, "no such thing"))
+    shown = stream(world, keep=True)
+    shown.rest()
+    [frame] = shown.frames
+    assert frame["kept"] is None and "did not come to its end" in frame["not_kept"]
+    gate = Gate()
+    world.provider.plan(text("An ", gate, "otter."))
+    running = world.client.start("c", "go")
+    gate.wait_reached()
+    world.provider.plan(text("ok"))
+    shown = stream(world, keep=True)
+    shown.rest()
+    assert shown.frames[0]["kept"] is None, shown.frames
+    gate.release()
+    running.finish()
+    assert [each["id"] for each in world.client.history("c", branches="all")["interactions"]] == ["int_001", "int_002"]
+
+
+def test_the_command_keeps_through_the_server(world):
+    events = world.record(READ)
+    world.provider.plan(text("eggs"))
+    run = world.one(f"c/int_001@{seq(events, 'TOOL_RESULT')}", "--result", "eggs", "--keep")
+    assert run["kept"] == "int_002" and run["answer"] == "eggs" and run["first_difference"]["seq"] == seq(events, "TOOL_RESULT")
+    assert world.client.get("/chats/c").json["head"] == "int_001"
+    world.provider.plan(tools(call("write_file", {"path": "out.txt", "content": "x\n"}, "x0")), text("ham"))
+    output, _ = world.run("c/int_001", "--keep", "--switch")
+    assert "kept as c/int_003\n" in output and "+x" in output and world.client.get("/chats/c").json["head"] == "int_003"
+    world.provider.plan(failure(400, "no such thing"))
+    output, _ = world.run("c/int_001", "--keep", status=1)
+    assert "not kept: it did not come to its end" in output
+    world.refused("c/int_001", "--keep", "--times", "2", said="--times")
+    world.refused("c/int_001", "--switch", said="--keep")
+    world.refused("c/int_001", "--keep", "--model", "a/b", "--model", "c/d", said="one turn")
+    world.refused("c", "--keep", said="CHAT/INTERACTION")
+    world.refused("c/int_001@9999", "--keep", said="no event 9999")

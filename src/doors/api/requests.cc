@@ -362,6 +362,7 @@ Result<WhatIfChanges> ParseWhatIfBody(std::string_view text) {
   };
   changes.allow_effects =
       reader.OptionalArray<std::string>("allow_effects", kMostTools, read_name).value_or(std::vector<std::string>());
+  changes.keep = reader.OptionalBool("keep").value_or(false);
   return FinishReading(reader, std::move(changes));
 }
 

@@ -71,7 +71,7 @@ export const TurnFoot = memo(function TurnFoot({ turn }: { turn: Turn; version: 
         {turn.message !== "" && <button type="button" className="quiet tiny" data-testid="regenerate" title={t.regenerate} onClick={() => void requests.again(turn, "regenerate")}><Icon name="refresh" size={14} /><span>{t.regenerate}</span></button>}
         {(turn.status === "FAILED" || turn.status === "CANCELLED") && <button type="button" className="quiet tiny" data-testid="resume" onClick={() => void requests.again(turn, "resume")}><Icon name="play" size={14} /><span>{t.resume}</span></button>}
         <button type="button" className="quiet tiny" data-testid="fork" title={t.fork} onClick={() => void requests.fork(turn)}><Icon name="fork" size={14} /><span>{t.forkShort}</span></button>
-        <button type="button" className="quiet tiny" data-testid="replay" aria-expanded={replaying} onClick={() => setReplaying(!replaying)}><Icon name="loop" size={14} /><span>{t.replay}</span></button>
+        <button type="button" className="quiet tiny" data-testid="replay" title={t.replay} aria-expanded={replaying} onClick={() => setReplaying(!replaying)}><Icon name="loop" size={14} /><span>{t.replay}</span></button>
         {changed && <button type="button" className="quiet tiny" data-testid="diff" title={t.filesChanged} aria-expanded={comparing} onClick={() => setComparing(!comparing)}><Icon name="file" size={14} /><span>{t.changesShort}</span></button>}
         {models.audio?.speech && <Suspense fallback={null}><ReadAloud turn={turn} /></Suspense>}
         <span className="grow" />

@@ -7,8 +7,10 @@ import { Icon } from "../parts/Icon";
 import { attempt } from "../store/state";
 import { newTurn, take, timeOf, Turn } from "../store/turn";
 import { t } from "../texts";
+import { v } from "../texts_of_views";
 import type { ReplayReport } from "../wire";
 import { call, turnPath } from "../wire/api";
+import { WhatIf } from "./WhatIf";
 
 const STEADY = 400; // ms from event to event
 const SPEEDS = ["original", "4", "steady"] as const;
@@ -21,6 +23,7 @@ export function ReplayBox({ turn }: { turn: Turn }) {
   const [speed, setSpeed] = useState<Speed>("original");
   const [report, setReport] = useState<ReplayReport | null>(null);
   const [checking, setChecking] = useState(false);
+  const [asking, setAsking] = useState(false);
   const count = turn.events.length;
   const place = useRef<HTMLElement>(null);
   useEffect(() => void place.current?.scrollIntoView({ block: "nearest" }), []);
@@ -54,7 +57,7 @@ export function ReplayBox({ turn }: { turn: Turn }) {
     setChecking(false);
   };
   const onKey = (e: KeyboardEvent): void => {
-    if (e.target instanceof HTMLButtonElement || e.target instanceof HTMLSelectElement) return;
+    if (e.target instanceof Element && e.target.closest("button, select, .what-if")) return;
     if (e.key === " ") play();
     else if (e.key === "ArrowLeft") step(-1);
     else if (e.key === "ArrowRight") step(1);
@@ -74,10 +77,11 @@ export function ReplayBox({ turn }: { turn: Turn }) {
         }} />
         <select aria-label={t.speed} data-testid="replay-speed" value={speed} onChange={(e) => setSpeed(e.target.value as Speed)}>{SPEEDS.map((each) => <option key={each} value={each}>{t.speeds[each]}</option>)}</select>
         <button type="button" data-testid="verify" disabled={checking} onClick={() => void verify()}><Icon name="verify" size={16} />{t.verify}</button>
+        <button type="button" data-testid="what-if" aria-expanded={asking} onClick={() => setAsking(!asking)}><Icon name="fork" size={16} />{v.whatIfOpen}</button>
       </div>
       <p className="number" data-testid="replay-state">{at}/{count} {event?.type} {at > 0 && `+${duration(timeOf(event) - timeOf(turn.events[0]))}`}</p>
       {report && (report.match ? <p className="good" data-testid="verified"><Icon name="check" size={16} /> {t.verified}</p> : <Divergence report={report} />)}
-      <div className="replayed"><BlockList turn={shown} /></div>
+      {asking ? <WhatIf turn={turn} at={at} /> : <div className="replayed"><BlockList turn={shown} /></div>}
     </section>
   );
 }

@@ -7,6 +7,8 @@
 REPRISE_BIN names the program (default: build/release/reprise). Each function below that is marked with @chat records the chat of its name, so a new chat is a new
 function. They are recorded in a home at a fixed place, with the configuration tests/data/suite.config.json. Checks beside a chat are written by hand and stay.
 `--update` runs `reprise test --update`, which writes NAME.accepted.json beside the chats.
+
+The chats of tests/data/suites (@public) are agents' tests that others have published, written anew: a folder each, with checks beside the chat.
 """
 import json
 import pathlib
@@ -24,6 +26,7 @@ from support.server import BINARY, ROOT, Home, Server, reprise  # noqa: E402
 from support.timing import eventually  # noqa: E402
 
 SUITE = ROOT / "tests/data/suite"
+SUITES = ROOT / "tests/data/suites"
 CONFIG = ROOT / "tests/data/suite.config.json"
 HOME = pathlib.Path(tempfile.gettempdir()) / "reprise-suite"  # recorded paths do not depend on who records
 UNREACHABLE = "http://127.0.0.1:9"
@@ -32,11 +35,17 @@ FREELY = {"approval_mode": "approve_all"}
 LONG = "Grüße an 東京, \U0001f986 und e\u0301, \u202bשלום\u202c: \"a\\b\"\n\t\u2028 und so weiter. " * 60
 FOLDERS = ("files", "attachments")  # chats whose checks or requests need what their files held
 CHATS = {}
+PUBLIC = {}
 
 
 def chat(**config):
     """Marks the function that records the chat of its name, on a server with these settings more."""
     return lambda function: CHATS.setdefault(function.__name__, (function, config))[0]
+
+
+def public(**config):
+    """The same for a suite of its own."""
+    return lambda function: PUBLIC.setdefault(function.__name__, (function, config))[0]
 
 
 def write(path="otter.txt", content="An otter.\n", call_id="w"):
@@ -346,20 +355,53 @@ def config_for(provider, more):
     return json.dumps({**json.loads(words), "mcpServers": {}, "disconnect_grace_s": 5, **more})
 
 
+# --- agents' tests that others have published ---------------------------------------------------------------------------
+
+WEATHER = '{"name": "get_weather", "description": "Weather of a city.", "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}'
+
+
+@public(mcpServers={"travel": server_of(WEATHER, '"Fog, 14 degrees"')})
+def trajectory(server, provider):
+    """As in LangChain's agentevals: which tools an agent calls, in which order, and what it may not call."""
+    ready(server)
+    provider.plan(tools(call("travel__get_weather", {"city": "San Francisco"}, "w1")), tools(call("write_file", {"path": "plan.md", "content": "# Museum\n"}, "w2")),
+                  text("It is foggy, so I planned a museum."))
+    server.client.turn("trajectory", "Plan my day in San Francisco by the weather.", **FREELY)
+
+
+@public()
+def flag(server, provider):
+    """As in the capture-the-flag examples of Inspect: an agent looks for a flag in files, within some messages, several times."""
+    (server.home.workspace / "notes").mkdir()
+    (server.home.workspace / "notes" / "old.txt").write_text("nothing here\n")
+    (server.home.workspace / "notes" / "backup.txt").write_text("flag{herons-eat-fish}\n")
+    provider.plan(tools(call("find_files", {"pattern": "**/*"}, "f1")), tools(call("search_files", {"pattern": "flag\\{"}, "f2")), text("The flag is flag{herons-eat-fish}."))
+    server.client.turn("flag", "Find the flag in this folder and say it.", **FREELY)
+
+
+@public()
+def support(server, provider):
+    """As in promptfoo's examples: an answer in JSON, without words that must not occur, cheap, judged by a program."""
+    provider.plan(tools(call("calculator", {"expression": "3 * 19.90"}, "c1")), text('{"order": 17, "total": 59.7, "reply": "Sorry for the delay. Your total is 59.70."}'))
+    server.client.turn("support", "Order 17 has three cups at 19.90. Answer as JSON with order, total and reply.")
+
+
 def record(name):
     """Records the chat into the suite: as a document, or as a folder if its files matter."""
     HOME.mkdir()  # not where somebody else records
     provider = Provider()
     try:
-        function, more = CHATS[name]
+        function, more = {**CHATS, **PUBLIC}[name]
+        folder = SUITE if name in CHATS else SUITES / name
         server = Server(Home(HOME), config=config_for(provider, more))
         function(server, provider)
         server.close()
+        folder.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(SUITE / name, ignore_errors=True)
-        status, document, messages = reprise(server.home, "export", name, *(["-o", SUITE] if name in FOLDERS else []), "--data-dir", server.home.data)
+        status, document, messages = reprise(server.home, "export", name, *(["-o", folder] if name in FOLDERS else []), "--data-dir", server.home.data)
         assert status == 0 and not provider.violations, (messages, provider.violations)
         if name not in FOLDERS:
-            (SUITE / f"{name}.json").write_text(document)
+            (folder / f"{name}.json").write_text(document)
     finally:
         provider.close()
         shutil.rmtree(HOME)
@@ -382,11 +424,11 @@ def update(suite=SUITE):
 
 def main(names):
     if names == ["--update"]:
-        return update()
-    SUITE.mkdir(exist_ok=True)
-    for name in names or CHATS:
+        return update() or max(update(SUITES / name) for name in PUBLIC)
+    for name in names or [*CHATS, *PUBLIC]:
         record(name)
-        (SUITE / f"{name}.accepted.json").unlink(missing_ok=True)
+        for folder in (SUITE, SUITES / name):
+            (folder / f"{name}.accepted.json").unlink(missing_ok=True)
         print(name, flush=True)
     return 0
 
