@@ -73,6 +73,15 @@ Result<SecretText> AskTwice() {
 
 std::string KeyFileOf(const Options& options) { return options.key_file.empty() ? DefaultKeyFile() : options.key_file; }
 
+std::string ProofKeyFileOf(const Options& options) {
+  return (std::filesystem::path(KeyFileOf(options)).parent_path() / "proof.jwks").string();
+}
+
+Result<SigningKey> ProofKeyOf(const Options& options) {
+  const KeySet keys = TRY(LoadOrCreateKeyFile(ProofKeyFileOf(options), Disk()));
+  return SigningKey(keys.current().secret);
+}
+
 Result<SecretText> ReadPassphrase(const std::string& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   struct stat status {};

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "crypto/key_set.h"
+#include "crypto/signing_key.h"
 #include "reprise/file_system.h"
 #include "reprise/options.h"
 #include "reprise/principal.h"
@@ -19,6 +20,11 @@ std::string KeyFileOf(const Options& options);
 // Reads the configured file, or else asks at the terminal. Without either, the source fails with kForbidden (reason
 // "passphrase_needed").
 PassphraseSource PassphraseFrom(const Options& options);
+
+// The person's key for proofs, whose seed is the key of `proof.jwks` beside the key file; made if there is none.
+// LoadOrCreateKeyFile's failures.
+std::string ProofKeyFileOf(const Options& options);
+Result<SigningKey> ProofKeyOf(const Options& options);
 
 // A new passphrase for the key file: from `file`, or asked for twice. kInvalidArgument if it is too short, or if the
 // second one differs.

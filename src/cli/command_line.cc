@@ -300,6 +300,7 @@ class Grammar {
     AddOutput(*exporting, "file or folder to write to (default: standard output)");
     AddReading(*exporting);
 
+    AddProve();
     CLI::App* import = Add("import", "Bring in plain chats, as new chats");
     import->add_option("PATH", out_.arguments, "a folder of chats, a chat's folder, or a JSON document of one")
         ->required();
@@ -342,6 +343,29 @@ class Grammar {
       AddConfig(*command);
       AddJson(*command);
     }
+  }
+  void AddProve() {
+    CLI::App* prove = Add("prove", "Prove to others what an agent did, and who allowed it");
+    prove->add_option("WHAT", out_.argument, "CHAT, or CHAT/INTERACTION");
+    const auto file = [prove](const char* name, std::string& path, const char* help) {
+      return prove->add_option(name, path, help)->type_name("FILE");
+    };
+    ProofRequest& proof = out_.proof;
+    prove->add_option("--without,--leaf", proof.without, "leave out: a number, 3-7, a kind, a turn or a call")
+        ->type_name("LEAVES");
+    file("--redact", proof.redact, "leave out more of this bundle; needs no key");
+    CLI::Option* check = file("--check", proof.check, "check this bundle");
+    prove->add_option("--signed-by", proof.signed_by, "the key, or its fingerprint, that must have signed")
+        ->type_name("KEY")
+        ->needs(check);
+    prove->add_flag("--list", out_.list, "print the leaves")->needs(check);
+    CLI::Option* stamp = file("--stamp", proof.stamp, "ask for, or add, a time stamp of this bundle");
+    file("--timestamp-request", proof.timestamp_request, "write a query of RFC 3161 here");
+    file("--timestamp", proof.timestamp, "the authority's reply to that query")->needs(stamp);
+    file("--timestamp-ca", proof.timestamp_ca, "certificates (PEM) of authorities: the stamp must be by one");
+    prove->add_flag("--key", proof.key, "print your public key and its fingerprint");
+    AddOutput(*prove, "file to write to (default: standard output)");
+    AddReading(*prove);
   }
   void AddRules() {
     CLI::App* rules = Add("rules", "What rules for tool calls would have done in recorded chats");

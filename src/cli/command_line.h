@@ -63,6 +63,15 @@ struct RulesRequest {
   bool allow = false;  // of `try`: refusals that would have passed are no failure
 };
 
+// Arguments of `prove`. Paths; empty: not given.
+struct ProofRequest {
+  std::string check, redact, stamp;  // a bundle
+  std::vector<std::string> without;  // leaves: SelectLeaves
+  std::string signed_by;             // of `check`: a public key, or its fingerprint
+  std::string timestamp, timestamp_request, timestamp_ca;
+  bool key = false;
+};
+
 // A parsed command line.
 struct CommandLine {
   std::string command;  // "serve", "ls", "keys init", ...
@@ -76,6 +85,7 @@ struct CommandLine {
   TokenRequest token;
   McpRequest mcp;
   RulesRequest rules;
+  ProofRequest proof;
   bool yes = false;  // of `users org delete`
 
   // For commands that export, import, check or convert chats.
@@ -107,7 +117,7 @@ struct CommandLine {
   bool new_key = false;                        // of `serve`: gives up chats whose keys are gone
   bool force = false;                          // replaces existing files
   bool dry_run = false;                        // of `files sweep`
-  bool list = false;                           // of `trust`; of `completion`: prints the chats
+  bool list = false;                           // of `trust` and `prove`; of `completion`: prints the chats
   std::string revoke;                          // of `trust`: the file that is no longer allowed
   bool all_chats = false;                      // of `encrypt` and `decrypt`
   bool in_place = false;                       // likewise

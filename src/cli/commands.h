@@ -73,6 +73,8 @@ CommandFunction RunAudit;
 // Writes the readable parts of chats, as JSON documents, Markdown or JSONL, and names the others. kExitFailure if the
 // output lacks anything.
 CommandFunction RunExport;
+// Makes, checks and shortens proofs of what an agent did. kExitFailure if a proof is not intact.
+CommandFunction RunProve;
 // Imports chats as new ones, each as a whole or not at all, through the data folder's server if one runs. kExitFailure
 // if any chat was not imported.
 CommandFunction RunImport;

@@ -29,6 +29,7 @@ constexpr std::pair<std::string_view, CommandFunction*> kCommands[] = {
     {"verify", RunVerify},
     {"audit", RunAudit},
     {"export", RunExport},
+    {"prove", RunProve},
     {"import", RunImport},
     {"search", RunSearch},
     {"blame", RunBlame},

@@ -36,13 +36,15 @@ class Sha256 {
     return copy.Text();
   }
 
-  std::string Text() {
+  std::string Text() { return "sha256:" + EncodeHex(Bytes()); }
+
+  std::array<unsigned char, 32> Bytes() {
     std::array<unsigned char, 32> digest{};
     unsigned int size = 0;
     if (!ok_ || EVP_DigestFinal_ex(context_.get(), digest.data(), &size) != 1 || size != digest.size()) {
       std::abort();  // only without memory, or with a libcrypto that has no SHA-256
     }
-    return "sha256:" + EncodeHex(digest);
+    return digest;
   }
 
  private:
@@ -56,6 +58,13 @@ std::string Sha256Digest(std::initializer_list<std::string_view> parts) {
   Sha256 digest;
   for (const std::string_view part : parts) digest.Add(part.data(), part.size());
   return digest.Text();
+}
+
+std::string Sha256Bytes(std::initializer_list<std::string_view> parts) {
+  Sha256 digest;
+  for (const std::string_view part : parts) digest.Add(part.data(), part.size());
+  const auto bytes = digest.Bytes();
+  return {bytes.begin(), bytes.end()};
 }
 
 std::vector<std::string> Sha256OfPrefixes(std::string_view text, const std::vector<std::size_t>& sizes) {

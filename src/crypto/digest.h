@@ -14,8 +14,11 @@ namespace reprise {
 // "sha256:" and the hex digest of the concatenated parts.
 std::string Sha256Digest(std::initializer_list<std::string_view> parts);
 
-// The same of the first so many bytes of `text`, in one pass, for each of `sizes`. REQUIRES: they are ascending, and
-// none is above text.size().
+// The 32 bytes of that digest.
+std::string Sha256Bytes(std::initializer_list<std::string_view> parts);
+
+// The digests, as Sha256Digest writes them, of the first so many bytes of `text`, in one pass, for each of `sizes`.
+// REQUIRES: they are ascending, and none is above text.size().
 std::vector<std::string> Sha256OfPrefixes(std::string_view text, const std::vector<std::size_t>& sizes);
 
 // The same for a regular file of any size. kNotFound, kInvalidArgument (not a regular file), kIo; the message names the

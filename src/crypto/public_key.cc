@@ -146,6 +146,14 @@ Result<PublicKey> PublicKey::FromJwk(const Json& jwk) {
   return PublicKey(algorithm, std::shared_ptr<EVP_PKEY>(std::move(key)));
 }
 
+std::optional<PublicKey> PublicKey::FromEd25519(std::string_view bytes) {
+  EVP_PKEY* const key = bytes.size() == kEd25519Key
+                            ? EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, Octets(bytes), bytes.size())
+                            : nullptr;
+  if (key == nullptr) return std::nullopt;
+  return PublicKey(kEdDsa, std::shared_ptr<EVP_PKEY>(Owned<EVP_PKEY>(key)));
+}
+
 bool PublicKey::Verifies(std::string_view message, std::string_view signature) const {
   const Owned<EVP_MD_CTX> context(EVP_MD_CTX_new());
   auto* const key = static_cast<EVP_PKEY*>(key_.get());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "base/json.h"
@@ -15,6 +16,9 @@ class PublicKey {
   // Reads a JWK. kInvalidArgument if it is of another kind, is meant for another purpose (use, key_ops, alg), is not a
   // valid key, or is an RSA key of less than 2048 or more than 8192 bits.
   static Result<PublicKey> FromJwk(const Json& jwk);
+
+  // The Ed25519 key of these 32 bytes; nullopt if they are none.
+  static std::optional<PublicKey> FromEd25519(std::string_view bytes);
 
   // "RS256", "ES256" or "EdDSA".
   std::string_view algorithm() const { return algorithm_; }

@@ -1,0 +1,207 @@
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "app/embedded.h"
+#include "app/keys.h"
+#include "app/options.h"
+#include "base/json.h"
+#include "base/private_file.h"
+#include "base/terminal_text.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/commands.h"
+#include "client/archive/chat_reader.h"
+#include "client/archive/proof_leaves.h"
+#include "crypto/proof.h"
+#include "crypto/time_stamp.h"
+#include "store/audit_file.h"
+#include "terminal/console.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{512} << 20;  // of a bundle
+constexpr std::size_t kMostOfStamp = std::size_t{1} << 20;
+
+std::string HexOf(std::string_view bytes) {
+  std::string digits;
+  AppendHex(digits, bytes);
+  return digits;
+}
+// REQUIRES: ReadProof accepted them.
+std::string BytesOf(std::string_view digits) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
+    bytes += static_cast<char>(HexDigit(digits[i]) * 16 + HexDigit(digits[i + 1]));
+  }
+  return bytes;
+}
+
+std::string CountOf(std::size_t leaves) { return Grouped(leaves) + (leaves == 1 ? " leaf" : " leaves"); }
+
+Result<Proof> Load(const std::string& path) {
+  auto proof = ReadProof(TRY(ReadSmallFile(path, kMostBytes)));
+  if (!proof) proof.error().message = path + ": " + proof.error().message;
+  return proof;
+}
+
+// Leaves out what the command line says, and writes the bundle.
+Exited Finish(Proof proof, const CommandLine& line) {
+  std::set<std::size_t> leaves;
+  for (const std::string& selector : line.proof.without) leaves.merge(TRY(OfUse(SelectLeaves(proof, selector))));
+  const std::size_t left_out = LeaveOut(proof, leaves);
+  TRY(CheckProof(proof));
+  if (!line.proof.timestamp_request.empty()) {
+    TRY(WriteOutputFile(line.proof.timestamp_request, TimeStampQuery(StampedDigest(proof)), line.force));
+  }
+  if (line.output.empty()) {
+    Print(WriteProof(proof));
+    return kExitOk;
+  }
+  TRY(WriteOutputFile(line.output, WriteProof(proof), line.force));
+  Print(CountOf(proof.leaves.size()) + ", " + std::to_string(left_out) + " of them left out, in " +
+        VisibleLine(line.output) + "\n");
+  return kExitOk;
+}
+
+Exited ShowKey(const SigningKey& key, bool json) {
+  const std::string digits = HexOf(key.public_key()), fingerprint = FingerprintOf(key.public_key());
+  Print(json ? DumpJson({{"key", digits}, {"fingerprint", fingerprint}}) + "\n"
+             : "key          " + digits + "\nfingerprint  " + fingerprint + "\n");
+  return kExitOk;
+}
+
+// --- a bundle of somebody's ------------------------------------------------------------------------------------------
+
+// A leaf for a list: what it is, and as much of it as fits a line.
+std::string ShownLeaf(const Proof::Leaf& leaf, std::size_t number) {
+  constexpr std::size_t kMost = 100;
+  const std::string text = leaf.is_left_out() ? "left out" : VisibleLine(leaf.text);
+  const std::string_view start = Utf8Prefix(text, kMost);
+  return std::to_string(number) + "  " + std::string(start) + (start.size() < text.size() ? "..." : "") + "\n";
+}
+
+struct Checked {
+  ProofStatement statement;
+  std::string fingerprint, stamped;  // `stamped` is empty unless an authority vouches for it
+  std::size_t left_out = 0;
+};
+
+Result<Checked> Check(const Proof& proof, const ProofRequest& request) {
+  Checked checked{.statement = TRY(CheckProof(proof)), .fingerprint = {}, .stamped = {}};
+  checked.fingerprint = FingerprintOf(BytesOf(checked.statement.key));
+  const std::string& wanted = request.signed_by;
+  if (!wanted.empty() && wanted != checked.fingerprint && wanted != checked.statement.key) {
+    return Fail(ErrorCode::kCorruption, "the key that signed it is another one: " + checked.fingerprint);
+  }
+  if (!request.timestamp_ca.empty()) {
+    if (proof.time_stamp.empty()) return Fail(ErrorCode::kCorruption, "the bundle has no time stamp");
+    checked.stamped = TRY(TimeOfStamp(BytesOf(proof.time_stamp), StampedDigest(proof), request.timestamp_ca));
+  }
+  checked.left_out = static_cast<std::size_t>(std::ranges::count_if(proof.leaves, &Proof::Leaf::is_left_out));
+  return checked;
+}
+
+std::string AboutStamp(const Proof& proof, const Checked& checked) {
+  if (!checked.stamped.empty()) return "not later than " + checked.stamped;
+  return proof.time_stamp.empty() ? "none" : "not checked (--timestamp-ca FILE checks who made it)";
+}
+
+void ShowChecked(const Proof& proof, const Checked& checked, const ProofRequest& request) {
+  const ProofStatement& statement = checked.statement;
+  Print("intact: " + CountOf(statement.leaves) + ", " + std::to_string(checked.left_out) + " of them left out\n" +
+        "signed by    " + checked.fingerprint +
+        (request.signed_by.empty() ? "  (ask its owner whether it is theirs)\n" : "\n") + "it says      made at " +
+        VisibleLine(statement.made_at) + " by " + VisibleLine(statement.program) + "\n" + "time stamp   " +
+        AboutStamp(proof, checked) + "\n");
+}
+
+Exited RunCheck(const CommandLine& line) {
+  const auto proof = Load(line.proof.check);
+  if (!proof && proof.error().code != ErrorCode::kCorruption) return Fail(proof.error());
+  const auto checked = proof ? Check(*proof, line.proof) : Fail(proof.error());
+  if (!checked && checked.error().code != ErrorCode::kCorruption) return Fail(checked.error());
+  if (line.json) {
+    Json report = {{"ok", checked.has_value()}};
+    if (!checked) report["problem"] = checked.error().message;
+    if (checked) {
+      report["leaves"] = checked->statement.leaves;
+      report["left_out"] = checked->left_out;
+      report["key"] = checked->statement.key;
+      report["fingerprint"] = checked->fingerprint;
+      report["made_at"] = checked->statement.made_at;
+      report["program"] = checked->statement.program;
+      report["time_stamp"] = checked->stamped.empty() ? Json() : Json(checked->stamped);
+    }
+    Print(DumpJson(report) + "\n");
+    return checked ? kExitOk : kExitFailure;
+  }
+  if (!checked) return Fail(checked.error());
+  if (line.list) {
+    for (std::size_t i = 0; i < proof->leaves.size(); ++i) Print(ShownLeaf(proof->leaves[i], i + 1));
+  }
+  ShowChecked(*proof, *checked, line.proof);
+  return kExitOk;
+}
+
+Exited RunStamp(const CommandLine& line) {
+  Proof proof = TRY(Load(line.proof.stamp));
+  if (!line.proof.timestamp.empty()) {
+    const std::string reply = TRY(ReadSmallFile(line.proof.timestamp, kMostOfStamp));
+    TRY(TimeOfStamp(reply, StampedDigest(proof), line.proof.timestamp_ca));
+    proof.time_stamp = HexOf(reply);
+  }
+  return Finish(std::move(proof), line);
+}
+
+// --- a chat of ours --------------------------------------------------------------------------------------------------
+
+Exited RunMake(const CommandLine& line, const Environment& environment) {
+  auto reader = TRY(OfUse(ChatReader::Open(line.flags, environment)));
+  const RecordReference what = TRY(OfUse(FindRecord(line.argument, reader.names())));
+  auto chat = reader.store().LoadChat(what.chat);
+  if (!chat) return Fail(NotThere(chat.error(), what, reader.options().data_dir));
+  const std::set<InteractionId> branch = HeadBranch(*chat);
+  std::erase_if(chat->interactions, [&](const Interaction& one) {
+    return what.interaction ? one.id != *what.interaction : !branch.contains(one.id);
+  });
+  const bool is_damaged = std::ranges::any_of(chat->damaged, [&](const DamagedInteraction& one) {
+    return what.interaction ? one.id == *what.interaction : true;
+  });
+  if (is_damaged) {
+    return Fail(
+        MakeError(ErrorCode::kCorruption, "the chat is damaged (`reprise verify " + what.chat.str() + "` says where)"));
+  }
+  if (chat->interactions.empty()) {
+    return Fail(NotThere(MakeError(ErrorCode::kNotFound, "there is no such turn"), what, reader.options().data_dir));
+  }
+  const ChatSource& source = reader.source();
+  const AuditFile log(source.root(), nullptr, source.file_system());
+  const SigningKey key = TRY(ProofKeyOf(reader.options()));
+  return Finish(MakeProof(ProofLeavesOf(*chat, log), key, Now(), "reprise " + std::string(Version())), line);
+}
+
+}  // namespace
+
+Exited RunProve(const CommandLine& line, const Environment& environment) {
+  const ProofRequest& request = line.proof;
+  const int modes = (line.argument.empty() ? 0 : 1) + (request.check.empty() ? 0 : 1) +
+                    (request.redact.empty() ? 0 : 1) + (request.stamp.empty() ? 0 : 1) + (request.key ? 1 : 0);
+  if (modes != 1) return Misused("prove takes one of CHAT, --check, --redact, --stamp and --key");
+  if (request.key) {
+    const Options options = TRY(OfUse(LoadOptions(line.flags, environment)));
+    return ShowKey(TRY(ProofKeyOf(options)), line.json);
+  }
+  if (!request.check.empty()) return RunCheck(line);
+  if (!request.stamp.empty()) return RunStamp(line);
+  if (request.redact.empty()) return RunMake(line, environment);
+  if (request.without.empty()) return Misused("--redact needs the leaves to leave out (--leaf)");
+  return Finish(TRY(Load(request.redact)), line);
+}
+
+}  // namespace reprise
