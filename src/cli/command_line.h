@@ -62,6 +62,12 @@ struct RulesRequest {
   bool allow = false;  // of `try`: refusals that would have passed are no failure
 };
 
+// What `import` takes of other tools.
+struct MoveRequest {
+  std::string from;           // a tool (engine/moves/formats); empty: as the content says
+  std::string folder, since;  // only sessions of that folder, changed since then; empty: all
+};
+
 // A parsed command line.
 struct CommandLine {
   std::string command;  // "serve", "ls", "keys init", ...
@@ -75,6 +81,7 @@ struct CommandLine {
   TokenRequest token;
   McpRequest mcp;
   RulesRequest rules;
+  MoveRequest move;
   bool yes = false;  // of `users org delete`
 
   // For commands that export, import, check or convert chats.
@@ -106,7 +113,7 @@ struct CommandLine {
   bool new_key = false;                        // of `serve`: gives up chats whose keys are gone
   bool force = false;                          // replaces existing files
   bool dry_run = false;                        // of `files sweep`
-  bool list = false;                           // of `trust`; of `completion`: prints the chats
+  bool list = false;                           // of `trust` and `import`; of `completion`: prints the chats
   std::string revoke;                          // of `trust`: the file that is no longer allowed
   bool all_chats = false;                      // of `encrypt` and `decrypt`
   bool in_place = false;                       // likewise
