@@ -72,9 +72,10 @@ Target IntoFolder(const IncomingChats& folder, const std::string& data_dir) {
             return folder.Add(ToIncomingChat(free, std::move(foreign))).map([&] { return free; });
           },
           .chats = ChatsIn(data_dir),
-          .take_pieces = [&folder](const ChatId& name, std::shared_ptr<MovedTurns> turns) {
-            return folder.Add(ToIncomingChat(name, std::move(turns)));
-          }};
+          .take_pieces =
+              [&folder](const ChatId& name, std::shared_ptr<MovedTurns> turns) {
+                return folder.Add(ToIncomingChat(name, std::move(turns)));
+              }};
 }
 
 // Imports through the data folder's server. Counts each interaction twice, as IncomingChats does.
@@ -230,7 +231,8 @@ Result<Imported> ImportSession(const FoundSession& session, const std::string& n
   }
   Imported imported{.chat = chat, .interactions = turns->size(), .notes = turns->Notes()};
   const std::string earlier = EarlierChat(name, target.chats);
-  if (!earlier.empty()) imported.notes.push_back("it has changed since it was imported as " + earlier + ", which stays");
+  if (!earlier.empty())
+    imported.notes.push_back("it has changed since it was imported as " + earlier + ", which stays");
   return imported;
 }
 
@@ -252,9 +254,8 @@ Result<void> ImportSessions(const Asked& asked, Target& target, const Environmen
     }
     return {};
   };
-  return ForEachForeignSession(asked.sessions, environment, take, [&](const std::string& path, const Error& error) {
-    report.Fail(path, error);
-  });
+  return ForEachForeignSession(asked.sessions, environment, take,
+                               [&](const std::string& path, const Error& error) { report.Fail(path, error); });
 }
 
 Exited ImportAll(const Asked& asked, Target target, const Environment& environment, Progress& progress,
@@ -317,9 +318,10 @@ Exited ListSessions(const Asked& asked, const std::set<std::string>& chats, cons
         }
         constexpr std::size_t kTitle = 60, kName = 11, kSize = 9;
         Print(Padded(std::string(session.format->name), kName) + "  " +
-              (facts.updated ? FormatForReading(*facts.updated) : "") + "  " + Padded(ReadableSize(session.bytes), kSize) +
-              "  " + VisibleLine(Shortened(title, kTitle)) + (facts.folder.empty() ? "" : "  in " + VisibleLine(facts.folder)) +
-              (is_known ? "  (imported)" : "") + "\n");
+              (facts.updated ? FormatForReading(*facts.updated) : "") + "  " +
+              Padded(ReadableSize(session.bytes), kSize) + "  " + VisibleLine(Shortened(title, kTitle)) +
+              (facts.folder.empty() ? "" : "  in " + VisibleLine(facts.folder)) + (is_known ? "  (imported)" : "") +
+              "\n");
         return {};
       },
       [&](const std::string&, const Error& error) {
@@ -337,7 +339,8 @@ Result<Asked> Sort(const CommandLine& line, Report& report) {
   if (!move.since.empty()) {
     asked.sessions.since = ParseSince(move.since);
     if (!asked.sessions.since) {
-      return Fail(ErrorCode::kInvalidArgument, "--since: \"" + move.since + "\" is neither like 90d nor like 2026-01-31");
+      return Fail(ErrorCode::kInvalidArgument,
+                  "--since: \"" + move.since + "\" is neither like 90d nor like 2026-01-31");
     }
   }
   asked.has_sessions = !move.from.empty();

@@ -21,12 +21,6 @@
 namespace reprise {
 namespace {
 
-// Chats of other tools may be lines of JSON.
-bool IsJson(std::string_view media_type, BodyKind body) {
-  return EqualsIgnoringCase(media_type, "application/json") ||
-         (body == BodyKind::kChat && EqualsIgnoringCase(media_type, "application/x-ndjson"));
-}
-
 // How much a client may send ahead while it listens to a stream.
 constexpr std::size_t kMaxSentAhead = 64 * 1024;
 // How many bytes, and for how long, a client may still send after its last answer, so that it can read that answer.
@@ -370,7 +364,8 @@ std::optional<Reply> Connection::CheckBodyHeaders(const RequestHead& head) {
       return ProtocolErrorReply(415, "unsupported_type", "the body must have one Content-Type");
     }
     most = (match_.route->body == BodyKind::kFile ? limits.file_bytes : kMaxAudioBytes) + kMaxMultipartFraming;
-  } else if (head.Count("content-type") != 1 || !IsJson(MediaType(*head.Find("content-type")), match_.route->body)) {
+  } else if (head.Count("content-type") != 1 ||
+             !EqualsIgnoringCase(MediaType(*head.Find("content-type")), "application/json")) {
     return ProtocolErrorReply(415, "unsupported_type", "the body must be application/json");
   } else if (match_.route->body == BodyKind::kChat) {
     most = limits.chat_bytes;

@@ -157,7 +157,7 @@ def test_what_cannot_be_read_is_named_and_leaves_nothing(make_home, tmp_path):
     assert told["imported"] == [] or [chat["source"] for chat in told["imported"]] == [str(tmp_path / "cut.json")] * 2
     messages = {pathlib.Path(each["source"]).name: each["message"] for each in told["failed"]}
     assert "middle.jsonl, line 4: " in messages["middle.jsonl"] and messages.keys() == bad.keys()
-    assert imported(home, tmp_path, "--from", "gemini")["imported"] == []
+    assert imported(home, tmp_path, "--from", "gemini", status=1)["imported"] == []
     assert "no folder" in reprise(home, "--from", "goose", status=1).stderr
     assert "export" in reprise(home, "--from", "chatgpt", status=1).stderr
     assert "--since" in reprise(home, "--from", "goose", "--since", "soon", status=2).stderr
@@ -167,10 +167,10 @@ def test_the_page_s_way_takes_them_too(offline):
     offline.check_records = False
     client = offline.client
     lines = files_of("codex")[1].read_bytes()
-    made = client.request("POST", "/import", lines, headers={"Content-Type": "application/x-ndjson"}).expect(201, "imported").json
+    made = client.request("POST", "/import", lines, headers={"Content-Type": "application/json"}).expect(201, "imported").json
     assert made["title"].startswith("Sort the list.") and any("left out" in note for note in made["notes"])
-    twice = client.request("POST", "/import", lines, headers={"Content-Type": "application/x-ndjson"}).expect(409, "error").json["error"]
+    twice = client.request("POST", "/import", lines, headers={"Content-Type": "application/json"}).expect(409, "error").json["error"]
     assert twice["code"] == "chat_exists" and made["id"] in twice["message"]
     many = client.request("POST", "/import", (DATA / "chatgpt/conversations.json").read_bytes(), headers={"Content-Type": "application/json"}).expect(201).json
     assert "2 chats were imported; this is the last one" in many["notes"]
-    client.request("POST", "/import", b'{"a": 1}\n{"b": 2}', headers={"Content-Type": "application/x-ndjson"}).expect(400, "error")
+    client.request("POST", "/import", b'{"a": 1}\n{"b": 2}', headers={"Content-Type": "application/json"}).expect(400, "error")

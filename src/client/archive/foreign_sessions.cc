@@ -47,10 +47,12 @@ std::vector<std::string> FilesBelow(const std::string& folder) {
   std::vector<std::string> files;
   std::error_code failed;
   const auto skip = fs::directory_options::skip_permission_denied;
-  for (fs::recursive_directory_iterator each(folder, skip, failed), end; !failed && each != end && files.size() < kMostFiles; each.increment(failed)) {
+  for (fs::recursive_directory_iterator each(folder, skip, failed), end;
+       !failed && each != end && files.size() < kMostFiles; each.increment(failed)) {
     std::error_code ignored;
     if (each.depth() >= kMostDeep || each->path().filename() == "subagents") each.disable_recursion_pending();
-    if (fs::is_regular_file(each->symlink_status(ignored)) && MayHoldSessions(each->path())) files.push_back(each->path().string());
+    if (fs::is_regular_file(each->symlink_status(ignored)) && MayHoldSessions(each->path()))
+      files.push_back(each->path().string());
   }
   std::ranges::sort(files);
   return files;
@@ -60,7 +62,10 @@ class Finder {
  public:
   Finder(const WantedSessions& wanted, const std::function<Result<void>(FoundSession)>& visit,
          const std::function<void(const std::string& path, Error error)>& failed)
-      : wanted_(wanted), folder_(wanted.folder.empty() ? "" : FullPath(wanted.folder)), visit_(visit), failed_(failed) {}
+      : wanted_(wanted),
+        folder_(wanted.folder.empty() ? "" : FullPath(wanted.folder)),
+        visit_(visit),
+        failed_(failed) {}
 
   Result<void> Look(const std::string& path) {
     if (!IsDirectory(path)) return LookAt(path, /*must_fit=*/true);
@@ -78,7 +83,8 @@ class Finder {
     if (!format) return failed_(path, format.error()), Result<void>();
     if (*format == nullptr && must_fit) {
       const std::string tool = wanted_.from.empty() ? "a tool that is known here" : wanted_.from;
-      failed_(path, Fail(ErrorCode::kInvalidArgument, path + ": it is no session of " + tool + " (docs/moves.md)").value());
+      failed_(path,
+              Fail(ErrorCode::kInvalidArgument, path + ": it is no session of " + tool + " (docs/moves.md)").value());
     }
     if (*format == nullptr) return {};
     std::optional<Error> of_visitor;
@@ -140,7 +146,8 @@ Result<void> ForEachForeignSession(const WantedSessions& wanted, const Environme
   if (!wanted.paths.empty()) return {};
   const auto folders = FoldersOfTool(wanted.from, environment);
   if (folders.empty()) {
-    return Fail(ErrorCode::kInvalidArgument, "sessions of " + wanted.from + " are in the file that it exports: name it");
+    return Fail(ErrorCode::kInvalidArgument,
+                "sessions of " + wanted.from + " are in the file that it exports: name it");
   }
   const bool has_any = std::ranges::any_of(folders, [](const std::string& folder) { return IsDirectory(folder); });
   if (!has_any) {

@@ -132,7 +132,8 @@ struct Incoming {
 
 Result<Incoming> ReadBody(const Request& request, const SourceText& source) {
   auto document = ParseJson(request.body, kMaxChatDepth);
-  const bool is_own = document && document->is_object() && (document->contains("interactions") || document->contains("ciphertext"));
+  const bool is_own =
+      document && document->is_object() && (document->contains("interactions") || document->contains("ciphertext"));
   if (is_own) return Incoming{.document = *std::move(document)};
   const auto format = RecognizeFormat(source, {});
   if (format && *format != nullptr) return Incoming{.format = *format};

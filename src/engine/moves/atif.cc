@@ -108,8 +108,10 @@ class AtifReader {
 
   void AddSubAgent(const Json& ref, const std::string& call, int depth, std::vector<MovedMessage>& steps) {
     for (const Json& each : ListIn(trajectory_, "subagent_trajectories")) {
-      const bool is_it = !TextMember(ref, "trajectory_id").empty() && TextMember(ref, "trajectory_id") == TextMember(each, "trajectory_id");
-      const bool is_session = !TextMember(ref, "session_id").empty() && TextMember(ref, "session_id") == TextMember(each, "session_id");
+      const bool is_it = !TextMember(ref, "trajectory_id").empty() &&
+                         TextMember(ref, "trajectory_id") == TextMember(each, "trajectory_id");
+      const bool is_session =
+          !TextMember(ref, "session_id").empty() && TextMember(ref, "session_id") == TextMember(each, "session_id");
       if ((!is_it && !is_session) || depth >= kMostTrajectories) continue;
       for (MovedMessage& step : StepsOf(each, depth + 1)) {
         if (step.kind == Kind::kPrompt) continue;

@@ -17,7 +17,8 @@ constexpr std::uintmax_t kMostOfImage = 20 << 20;
 
 class ChatGptReader {
  public:
-  explicit ChatGptReader(const std::string& path) : folder_(path.empty() ? path : std::filesystem::path(path).parent_path().string()) {}
+  explicit ChatGptReader(const std::string& path)
+      : folder_(path.empty() ? path : std::filesystem::path(path).parent_path().string()) {}
 
   ReadSession Read(const Json& session) {
     ReadSession read;
@@ -28,7 +29,8 @@ class ChatGptReader {
                   .updated = TimeIn(MemberOf(session, "update_time"))};
     std::vector<MessageNode> nodes;
     for (const auto& [id, node] : MemberOf(session, "mapping").items()) {
-      nodes.push_back({.id = id, .parent = TextMember(node, "parent"), .steps = StepsOf(id, MemberOf(node, "message"))});
+      nodes.push_back(
+          {.id = id, .parent = TextMember(node, "parent"), .steps = StepsOf(id, MemberOf(node, "message"))});
     }
     NameCalls(nodes);
     read.messages = StepsOfTree(std::move(nodes), left_out_);
@@ -55,11 +57,14 @@ class ChatGptReader {
       const bool is_call = !recipient.empty() && recipient != "all";
       MovedBlock block{.text = std::exchange(step.text, {})};
       if (is_thinking) block.kind = MovedBlock::Kind::kThinking;
-      if (is_call) block = {.kind = MovedBlock::Kind::kCall, .text = Arguments(block.text), .id = "call_" + id, .name = recipient};
+      if (is_call)
+        block = {.kind = MovedBlock::Kind::kCall, .text = Arguments(block.text), .id = "call_" + id, .name = recipient};
       if (block.kind != MovedBlock::Kind::kText || !block.text.empty()) step.blocks.push_back(std::move(block));
       if (!step.files.empty()) left_out_.Add("image of an answer", step.files.size());
       step.files.clear();
       if (step.blocks.empty()) return {};
+    } else if (role != "user" || (step.text.empty() && step.files.empty())) {
+      return {};
     }
     return {std::move(step)};
   }
@@ -99,7 +104,8 @@ class ChatGptReader {
     const std::string id = pointer.substr(std::min(pointer.rfind('/') + 1, pointer.size()));
     if (folder_.empty() || id.empty()) return std::nullopt;
     std::error_code failed;
-    for (std::filesystem::recursive_directory_iterator each(folder_, failed), end; !failed && each != end; each.increment(failed)) {
+    for (std::filesystem::recursive_directory_iterator each(folder_, failed), end; !failed && each != end;
+         each.increment(failed)) {
       const std::string name = each->path().filename().string();
       if (each.depth() > 1) each.disable_recursion_pending();
       const bool is_it = name.starts_with(id) && std::filesystem::is_regular_file(each->symlink_status(failed));
@@ -108,8 +114,10 @@ class ChatGptReader {
       auto content = source ? source->Read(0, source->size()) : std::string();
       if (!content || content->empty()) return std::nullopt;
       const std::string extension = each->path().extension().string();
-      const std::string type = extension == ".jpg" || extension == ".jpeg" ? "jpeg" : extension.substr(extension.empty() ? 0 : 1);
-      return MovedFile{.filename = name, .mime_type = "image/" + (type.empty() ? "png" : type), .content = *std::move(content)};
+      const std::string type =
+          extension == ".jpg" || extension == ".jpeg" ? "jpeg" : extension.substr(extension.empty() ? 0 : 1);
+      return MovedFile{
+          .filename = name, .mime_type = "image/" + (type.empty() ? "png" : type), .content = *std::move(content)};
     }
     return std::nullopt;
   }

@@ -15,18 +15,18 @@ namespace {
 using Kind = MovedMessage::Kind;
 
 // Lines that hold nothing of the conversation.
-constexpr std::array kSilent = {"queue-operation",  "last-prompt", "permission-mode", "mode",
-                                "agent-name",       "agent-color", "agent-setting",   "tag",
-                                "pr-link",          "summary",     "custom-title",    "ai-title",
-                                "worktree-state",   "progress",    "system",          "attachment",
-                                "content-replacement"};
+constexpr std::array kSilent = {
+    "queue-operation", "last-prompt", "permission-mode", "mode",       "agent-name",         "agent-color",
+    "agent-setting",   "tag",         "pr-link",         "summary",    "custom-title",       "ai-title",
+    "worktree-state",  "progress",    "system",          "attachment", "content-replacement"};
 constexpr std::uint64_t kMostOfSubAgent = 32 << 20;
 
 std::string Between(std::string_view text, std::string_view begin, std::string_view end) {
   const std::size_t from = text.find(begin);
   if (from == std::string_view::npos) return {};
   const std::size_t to = text.find(end, from + begin.size());
-  return std::string(Trimmed(text.substr(from + begin.size(), to == std::string_view::npos ? to : to - from - begin.size())));
+  return std::string(
+      Trimmed(text.substr(from + begin.size(), to == std::string_view::npos ? to : to - from - begin.size())));
 }
 
 // A message alone: `user` lines without results are prompts.
@@ -121,14 +121,16 @@ class ClaudeCodeReader final : public RecordReader {
       message.tokens_before = tokens_[TextMember(line, "parentUuid")];
     } else if (text.starts_with("[Request interrupted by user")) {
       message.kind = Kind::kStopped;
-    } else if (text.starts_with("<local-command-") || text.starts_with("<bash-") || text.starts_with("Caveat: The messages below")) {
+    } else if (text.starts_with("<local-command-") || text.starts_with("<bash-") ||
+               text.starts_with("Caveat: The messages below")) {
       left_out.Add("command of the tool itself");
       message.kind = Kind::kModel;
     } else if (text.find("<command-name>") != std::string_view::npos) {
       const std::string arguments = Between(text, "<command-args>", "</command-args>");
-      commands_.try_emplace(TextMember(line, "uuid"), Command{.text = Between(text, "<command-name>", "</command-name>") +
-                                                                      (arguments.empty() ? "" : " " + arguments),
-                                                              .parent = TextMember(line, "parentUuid")});
+      commands_.try_emplace(TextMember(line, "uuid"),
+                            Command{.text = Between(text, "<command-name>", "</command-name>") +
+                                            (arguments.empty() ? "" : " " + arguments),
+                                    .parent = TextMember(line, "parentUuid")});
       message.kind = Kind::kModel;
     }
   }
@@ -219,8 +221,10 @@ class ClaudeCodeReader final : public RecordReader {
     const std::string uuid = TextMember(line, "uuid");
     std::string parent = TextMember(line, "parentUuid");
     if (parent.empty()) parent = TextMember(line, "logicalParentUuid");
-    if (const auto command = commands_.find(parent); command != commands_.end()) BeginCommand(command->second, uuid, line, messages);
-    if (messages.empty() && !uuid.empty() && MemberOf(line, "isSidechain") != true) messages.push_back({.kind = Kind::kModel});
+    if (const auto command = commands_.find(parent); command != commands_.end())
+      BeginCommand(command->second, uuid, line, messages);
+    if (messages.empty() && !uuid.empty() && MemberOf(line, "isSidechain") != true)
+      messages.push_back({.kind = Kind::kModel});
     const bool is_root = line.contains("parentUuid") && MemberOf(line, "parentUuid").is_null() && parent.empty();
     for (MovedMessage& message : messages) {
       if (!message.nested.empty() || !message.id.empty()) continue;
@@ -241,10 +245,10 @@ class ClaudeCodeReader final : public RecordReader {
   }
 
   const std::string path_;
-  std::unordered_map<std::string, Command> commands_;           // by uuid
-  std::unordered_map<std::string, std::int64_t> tokens_;        // before a compaction, by its uuid
-  std::unordered_map<std::string, std::string> chains_;         // calls of sub-agents, by uuid of their lines
-  std::unordered_map<std::size_t, std::string> tasks_;          // calls, by hash of their prompt
+  std::unordered_map<std::string, Command> commands_;     // by uuid
+  std::unordered_map<std::string, std::int64_t> tokens_;  // before a compaction, by its uuid
+  std::unordered_map<std::string, std::string> chains_;   // calls of sub-agents, by uuid of their lines
+  std::unordered_map<std::size_t, std::string> tasks_;    // calls, by hash of their prompt
 };
 
 }  // namespace

@@ -19,7 +19,8 @@ std::string WithoutDetails(std::string text) {
   const std::size_t begin = text.find(kBegin);
   const std::size_t end = text.find(kEnd, begin == std::string::npos ? 0 : begin);
   if (begin != std::string::npos && end != std::string::npos) text.erase(begin, end + kEnd.size() - begin);
-  for (const std::string_view tag : {"<task>", "</task>", "<feedback>", "</feedback>", "<user_message>", "</user_message>"}) {
+  for (const std::string_view tag :
+       {"<task>", "</task>", "<feedback>", "</feedback>", "<user_message>", "</user_message>"}) {
     if (const std::size_t at = text.find(tag); at != std::string::npos) text.erase(at, tag.size());
   }
   return std::string(Trimmed(text));
@@ -43,7 +44,8 @@ std::vector<MovedMessage> RequestsIn(const Json& shown) {
     request.usage = {.output_tokens = CountIn(*told, "tokensOut"),
                      .cache_read_tokens = CountIn(*told, "cacheReads"),
                      .cache_write_tokens = CountIn(*told, "cacheWrites")};
-    request.usage.input_tokens = CountIn(*told, "tokensIn") + request.usage.cache_read_tokens + request.usage.cache_write_tokens;
+    request.usage.input_tokens =
+        CountIn(*told, "tokensIn") + request.usage.cache_read_tokens + request.usage.cache_write_tokens;
     requests.push_back(std::move(request));
   }
   return requests;
@@ -82,7 +84,8 @@ ReadSession ReadCline(const Json& session, const std::string& path) {
       result.at = at;
       read.messages.push_back(std::move(result));
     }
-    if (said.kind == Kind::kAnswer || !said.text.empty() || !said.files.empty()) read.messages.push_back(std::move(said));
+    if (said.kind == Kind::kAnswer || !said.text.empty() || !said.files.empty())
+      read.messages.push_back(std::move(said));
     if (!read.facts.created) read.facts.created = at;
     read.facts.updated = std::max(read.facts.updated, at);
   }

@@ -14,18 +14,18 @@ namespace {
 using Kind = MovedMessage::Kind;
 
 // Messages with the user's role that the tool writes by itself.
-constexpr std::array kOwnTexts = {"<environment_context>", "<user_instructions>",  "# AGENTS.md instructions",
-                                  "<INSTRUCTIONS>",        "<permissions",         "<turn_aborted>",
-                                  "<collaboration_mode>",  "<skill",               "<user_shell_command>",
-                                  "<subagent_notification>"};
+constexpr std::array kOwnTexts = {
+    "<environment_context>", "<user_instructions>",    "# AGENTS.md instructions", "<INSTRUCTIONS>",
+    "<permissions",          "<turn_aborted>",         "<collaboration_mode>",     "<skill",
+    "<user_shell_command>",  "<subagent_notification>"};
 // Events that repeat items, or hold nothing of the conversation.
-constexpr std::array kRepeating = {"user_message", "agent_message", "agent_reasoning", "agent_reasoning_raw_content",
-                                   "task_started", "task_complete", "turn_started",    "turn_complete",
-                                   "exec_command_begin", "exec_command_end", "context_compacted",
-                                   "agent_reasoning_section_break", "item_completed", "item_started",
-                                   "patch_apply_begin", "patch_apply_end", "mcp_tool_call_begin", "mcp_tool_call_end",
-                                   "web_search_begin", "web_search_end", "thread_name_updated", "turn_diff",
-                                   "plan_update", "view_image_tool_call"};
+constexpr std::array kRepeating = {
+    "user_message",        "agent_message",     "agent_reasoning",   "agent_reasoning_raw_content",
+    "task_started",        "task_complete",     "turn_started",      "turn_complete",
+    "exec_command_begin",  "exec_command_end",  "context_compacted", "agent_reasoning_section_break",
+    "item_completed",      "item_started",      "patch_apply_begin", "patch_apply_end",
+    "mcp_tool_call_begin", "mcp_tool_call_end", "web_search_begin",  "web_search_end",
+    "thread_name_updated", "turn_diff",         "plan_update",       "view_image_tool_call"};
 constexpr std::array kSilentItems = {"ghost_snapshot", "other"};
 
 bool IsOwnText(std::string_view text) {
@@ -93,19 +93,21 @@ class CodexReader final : public RecordReader {
 
   std::vector<MovedMessage> TakeItem(const Json& item) {
     const std::string type = TextMember(item, "type");
-    if (type == "message") return TakeMessage(item);
+    if (type == "message" || (type.empty() && item.contains("role"))) return TakeMessage(item);
     MovedMessage message{.kind = Kind::kAnswer};
     if (type == "reasoning") {
       std::string text;
       for (const char* list : {"summary", "content"}) {
         for (const Json& part : ListIn(item, list)) {
-          if (text.empty() || list == std::string_view("summary")) text += (text.empty() ? "" : "\n\n") + TextMember(part, "text");
+          if (text.empty() || list == std::string_view("summary"))
+            text += (text.empty() ? "" : "\n\n") + TextMember(part, "text");
         }
       }
       if (!TextMember(item, "encrypted_content").empty()) left_out.Add("reasoning that only its provider can read");
       if (text.empty()) return {};
       message.blocks.push_back({.kind = MovedBlock::Kind::kThinking, .text = std::move(text)});
-    } else if (type == "function_call" || type == "custom_tool_call" || type == "local_shell_call" || type == "tool_search_call") {
+    } else if (type == "function_call" || type == "custom_tool_call" || type == "local_shell_call" ||
+               type == "tool_search_call") {
       message.blocks.push_back(CallIn(item, type));
     } else if (type == "web_search_call") {
       left_out.Add("web search of the provider");
@@ -126,7 +128,8 @@ class CodexReader final : public RecordReader {
   }
 
   static MovedBlock CallIn(const Json& item, const std::string& type) {
-    MovedBlock call{.kind = MovedBlock::Kind::kCall, .id = TextMember(item, "call_id"), .name = TextMember(item, "name")};
+    MovedBlock call{
+        .kind = MovedBlock::Kind::kCall, .id = TextMember(item, "call_id"), .name = TextMember(item, "name")};
     if (call.id.empty()) call.id = TextMember(item, "id");
     if (type == "custom_tool_call") {
       call.text = DumpJson({{"input", TextMember(item, "input")}});
@@ -140,6 +143,7 @@ class CodexReader final : public RecordReader {
   // A text, which may be JSON with the text in it; an object; or a list of parts.
   void PutOutput(const Json& output, MovedMessage& message) {
     if (output.is_array()) return PutParts(output, message);
+    if (output.contains("text")) return PutParts(Json::array({output}), message);
     const Json& content = MemberOf(output, "content");
     if (content.is_array()) PutParts(content, message);
     if (content.is_string()) message.text = content.get<std::string>();

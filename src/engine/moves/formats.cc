@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/text.h"
 #include "base/try.h"
 #include "crypto/digest.h"
 
@@ -16,20 +17,26 @@ using Shape = MoveFormat::Shape;
 bool HasText(const Json& json, std::string_view name) { return MemberOf(json, name).is_string(); }
 
 bool IsClaudeCode(const Json& json) {
-  const bool is_message = HasText(json, "type") && HasText(json, "sessionId") && MemberOf(json, "isSidechain") != true;
-  return is_message || HasText(json, "leafUuid") || (HasText(json, "messageId") && json.contains("snapshot"));
+  const bool is_placed = HasText(json, "sessionId") || (HasText(json, "cwd") && MemberOf(json, "message").is_object());
+  const bool is_line = HasText(json, "type") && is_placed && MemberOf(json, "isSidechain") != true;
+  return is_line || HasText(json, "leafUuid") || (HasText(json, "messageId") && json.contains("snapshot"));
 }
 bool IsCodex(const Json& json) {
   const std::string type = TextMember(json, "type");
-  const bool is_line = json.contains("payload") && (type == "session_meta" || type == "response_item" || type == "event_msg" || type == "turn_context");
+  const bool is_line = json.contains("payload") && (type == "session_meta" || type == "response_item" ||
+                                                    type == "event_msg" || type == "turn_context");
   return is_line || (HasText(json, "id") && HasText(json, "timestamp") && json.contains("instructions"));
 }
 bool IsGoose(const Json& json) {
   const bool is_message = HasText(json, "role") && json.contains("created") && MemberOf(json, "content").is_array();
   return is_message || (HasText(json, "working_dir") && !json.contains("conversation"));
 }
-bool IsGeminiLine(const Json& json) { return HasText(json, "sessionId") && HasText(json, "projectHash") && !json.contains("messages"); }
-bool IsGemini(const Json& json) { return HasText(json, "sessionId") && HasText(json, "projectHash") && MemberOf(json, "messages").is_array(); }
+bool IsGeminiLine(const Json& json) {
+  return HasText(json, "sessionId") && HasText(json, "projectHash") && !json.contains("messages");
+}
+bool IsGemini(const Json& json) {
+  return HasText(json, "sessionId") && HasText(json, "projectHash") && MemberOf(json, "messages").is_array();
+}
 bool IsContent(const Json& json) { return HasText(json, "role") && MemberOf(json, "parts").is_array(); }
 bool IsGeminiCheckpoint(const Json& json) {
   const Json& history = json.is_array() ? json : MemberOf(json, "history");
@@ -42,14 +49,20 @@ bool IsOpenWebUi(const Json& json) {
   return MemberOf(MemberOf(chat, "history"), "messages").is_object();
 }
 bool IsLibreChat(const Json& json) {
-  return HasText(json, "conversationId") && (MemberOf(json, "messages").is_array() || MemberOf(json, "messagesTree").is_array());
+  return HasText(json, "conversationId") &&
+         (MemberOf(json, "messages").is_array() || MemberOf(json, "messagesTree").is_array());
 }
-bool IsAtif(const Json& json) { return TextMember(json, "schema_version").starts_with("ATIF-v1.") && MemberOf(json, "steps").is_array(); }
+bool IsAtif(const Json& json) {
+  return TextMember(json, "schema_version").starts_with("ATIF-v1.") && MemberOf(json, "steps").is_array();
+}
 bool IsOpenCode(const Json& json) {
   const bool is_export = HasText(MemberOf(json, "info"), "id") && MemberOf(json, "messages").is_array();
-  return is_export || (TextMember(json, "id").starts_with("ses_") && MemberOf(json, "time").is_object());
+  const bool is_stored = HasText(json, "id") && HasText(json, "directory") && MemberOf(json, "time").is_object();
+  return is_export || (is_stored && !HasText(json, "parentID"));  // a sub-agent's is read with its parent's
 }
-bool IsGooseExport(const Json& json) { return HasText(json, "working_dir") && MemberOf(json, "conversation").is_array(); }
+bool IsGooseExport(const Json& json) {
+  return HasText(json, "working_dir") && MemberOf(json, "conversation").is_array();
+}
 bool IsCline(const Json& json) {
   const auto is_message = [](const Json& each) {
     const Json& content = MemberOf(each, "content");
@@ -77,7 +90,8 @@ constexpr MoveFormat kFormats[] = {
 
 Result<Json> ReadWhole(const SourceText& source) {
   if (source.size() > kMaxSourceRecord) {
-    return Fail(Reason::kInvalidDocument, source.name() + ": a session in one piece may have " + std::to_string(kMaxSourceRecord >> 20) + " MiB");
+    return Fail(Reason::kInvalidDocument,
+                source.name() + ": a session in one piece may have " + std::to_string(kMaxSourceRecord >> 20) + " MiB");
   }
   return ParseForeignJson(TRY(source.Read(0, kMaxSourceRecord)), source.name());
 }
@@ -91,10 +105,13 @@ const MoveFormat* Fitting(const Json& json, Shape shape, std::string_view only) 
 }
 
 constexpr int kFirstLines = 20;
+constexpr std::size_t kBeginning = 4096;
 
-FoundSession Found(const MoveFormat& format, const SourceText& source, ReadSession session, std::uint64_t bytes, std::string digest) {
+FoundSession Found(const MoveFormat& format, const SourceText& source, ReadSession session, std::uint64_t bytes,
+                   std::string digest) {
   for (const MovedMessage& message : session.messages) {
-    if (message.kind == MovedMessage::Kind::kPrompt && session.facts.first.empty()) session.facts.first = FirstWords(message.text);
+    if (message.kind == MovedMessage::Kind::kPrompt && session.facts.first.empty())
+      session.facts.first = FirstWords(message.text);
   }
   const auto held = std::make_shared<ReadSession>(std::move(session));
   return {.format = &format,
@@ -107,7 +124,8 @@ FoundSession Found(const MoveFormat& format, const SourceText& source, ReadSessi
 
 std::string DigestOf(const ReadSession& session, std::string_view text) {
   std::string all(text);  // the files beside the source count, too
-  for (const MovedMessage& each : session.messages) all += each.text + each.id, all += std::to_string(each.blocks.size());
+  for (const MovedMessage& each : session.messages)
+    all += each.text + each.id, all += std::to_string(each.blocks.size());
   return Sha256Digest({all});
 }
 
@@ -137,16 +155,20 @@ Result<const MoveFormat*> RecognizeFormat(const SourceText& source, std::string_
   int lines = 0;
   bool is_lines = true;
   std::optional<Json> alone;  // the only line
-  TRY(ForEachLine(source, [&](const SourcePlace&, std::string_view line) -> Result<bool> {
-    auto json = ParseForeignJson(line, source.name());
-    is_lines = json && json->is_object();
-    if (!is_lines) return false;
-    format = Fitting(*json, Shape::kLines, only);
-    alone = lines == 0 ? std::optional(*std::move(json)) : std::nullopt;
-    return format == nullptr && ++lines < kFirstLines;
-  }));
+  // An array may be one line of any length.
+  const bool is_array = Trimmed(TRY(source.Read(0, kBeginning))).starts_with('[');
+  const auto read =
+      is_array ? Result<void>() : ForEachLine(source, [&](const SourcePlace&, std::string_view line) -> Result<bool> {
+        auto json = ParseForeignJson(line, source.name());
+        is_lines = json && json->is_object();
+        if (!is_lines) return false;
+        format = Fitting(*json, Shape::kLines, only);
+        alone = lines == 0 ? std::optional(*std::move(json)) : std::nullopt;
+        return format == nullptr && ++lines < kFirstLines;
+      });
+  if (!read && read.error().code == ErrorCode::kIo) return Fail(read.error());
   if (format != nullptr) return format;
-  if (is_lines && lines > 1) return nullptr;
+  if (read && is_lines && lines > 1) return nullptr;
   if (alone) return Fitting(*alone, Shape::kElements, only);
   TRY(ForEachElement(source, [&](const SourcePlace&, std::string_view element) -> Result<bool> {
     const auto json = ParseForeignJson(element, source.name());
@@ -162,7 +184,8 @@ Result<void> ForEachSession(const SourceText& source, const MoveFormat& format, 
                             const std::function<Result<void>(FoundSession)>& visit) {
   if (format.shape == Shape::kLines) {
     const auto reader = format.reader(path);
-    FoundSession found{.format = &format, .source = source.name(), .bytes = source.size(), .facts = TRY(PeekAtLines(source, *reader))};
+    FoundSession found{
+        .format = &format, .source = source.name(), .bytes = source.size(), .facts = TRY(PeekAtLines(source, *reader))};
     found.facts.updated = source.changed_at() ? source.changed_at() : found.facts.updated;
     found.digest = [source] { return DigestOf(source); };
     found.open = [source, path, &format] { return OpenLines(source, format.reader(path)); };

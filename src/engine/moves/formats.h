@@ -27,7 +27,7 @@ struct MoveFormat {
   // Whether a session of the tool has this line among its first ones; for kWhole and kElements, whether this is one.
   bool (*fits)(const Json& json);
   // `path` is the source's, for the files beside it; empty if there are none.
-  std::unique_ptr<RecordReader> (*reader)(const std::string& path);  // of kLines; else null
+  std::unique_ptr<RecordReader> (*reader)(const std::string& path);   // of kLines; else null
   ReadSession (*read)(const Json& session, const std::string& path);  // of the others; else null
 };
 
@@ -39,8 +39,8 @@ std::vector<std::string> MoveFormatNames();
 // A session that was found in a source.
 struct FoundSession {
   const MoveFormat* format;
-  std::string source;    // its name
-  std::uint64_t bytes;   // that it takes there
+  std::string source;   // its name
+  std::uint64_t bytes;  // that it takes there
   SessionFacts facts;
   // A digest of what the session holds now.
   std::function<Result<std::string>()> digest{};

@@ -19,7 +19,8 @@ void TakeParts(const Json& content, MovedMessage& message, LeftOut& left_out) {
       message.text += part.is_string() ? part.get<std::string>() : TextMember(part, "text");
     } else if (const Json& data = MemberOf(part, "inlineData"); !data.is_null()) {
       if (auto bytes = DecodeBase64(TextMember(data, "data"))) {
-        message.files.push_back({.filename = {}, .mime_type = TextMember(data, "mimeType"), .content = *std::move(bytes)});
+        message.files.push_back(
+            {.filename = {}, .mime_type = TextMember(data, "mimeType"), .content = *std::move(bytes)});
       }
     } else {
       left_out.Add("part of a message");
@@ -45,7 +46,7 @@ class GeminiReader final : public RecordReader {
     } else if (type == "user") {
       messages.push_back({});
       TakeParts(MemberOf(line, "content"), messages.back(), left_out);
-    } else if (type == "gemini") {
+    } else if (type == "gemini" || type == "model") {
       messages = TakeAnswer(line);
     } else if (type == "info" || type == "error" || type == "warning") {
       left_out.Add("message of the interface");
@@ -61,7 +62,8 @@ class GeminiReader final : public RecordReader {
     if (about.contains("summary")) facts.title = TextMember(about, "summary");
     if (about.contains("startTime")) facts.created = TimeIn(MemberOf(about, "startTime"));
     if (about.contains("lastUpdated")) facts.updated = TimeIn(MemberOf(about, "lastUpdated"));
-    for (const Json& folder : ListIn(about, "directories")) facts.folder = folder.is_string() ? folder.get<std::string>() : "";
+    for (const Json& folder : ListIn(about, "directories"))
+      facts.folder = folder.is_string() ? folder.get<std::string>() : "";
   }
 
  private:
@@ -69,7 +71,8 @@ class GeminiReader final : public RecordReader {
     MovedMessage answer{.kind = Kind::kAnswer, .group = TextMember(line, "id"), .model = TextMember(line, "model")};
     for (const Json& thought : ListIn(line, "thoughts")) {
       const std::string subject = TextMember(thought, "subject"), text = TextMember(thought, "description");
-      answer.blocks.push_back({.kind = MovedBlock::Kind::kThinking, .text = subject + (subject.empty() ? "" : "\n") + text});
+      answer.blocks.push_back(
+          {.kind = MovedBlock::Kind::kThinking, .text = subject + (subject.empty() ? "" : "\n") + text});
     }
     TakeParts(MemberOf(line, "content"), answer, left_out);
     answer.blocks.push_back({.text = std::exchange(answer.text, {})});
@@ -131,7 +134,8 @@ ReadSession ReadGeminiCheckpoint(const Json& session, const std::string& path) {
   std::size_t calls = 0, results = 0;  // they have no ids, and stand in the same order
   for (const Json& content : history) {
     MovedMessage said;
-    if (TextMember(content, "role") == "model") said.kind = Kind::kAnswer, said.group = "content " + std::to_string(read.messages.size());
+    if (TextMember(content, "role") == "model")
+      said.kind = Kind::kAnswer, said.group = "content " + std::to_string(read.messages.size());
     std::vector<MovedMessage> outcomes;
     for (const Json& part : ListIn(content, "parts")) {
       if (const Json& call = MemberOf(part, "functionCall"); !call.is_null()) {

@@ -52,7 +52,9 @@ class GooseReader final : public RecordReader {
       said.text += (said.text.empty() ? "" : "\n") + TextMember(part, "text");
       said.blocks.push_back({.text = TextMember(part, "text")});
     } else if (type == "thinking") {
-      const Json block = {{"type", "thinking"}, {"thinking", TextMember(part, "thinking")}, {"signature", TextMember(part, "signature")}};
+      const Json block = {{"type", "thinking"},
+                          {"thinking", TextMember(part, "thinking")},
+                          {"signature", TextMember(part, "signature")}};
       said.blocks.push_back({.kind = MovedBlock::Kind::kThinking,
                              .text = TextMember(part, "thinking"),
                              .verbatim = TextMember(part, "signature").empty() ? "" : DumpJson(block)});
@@ -74,7 +76,8 @@ class GooseReader final : public RecordReader {
       messages.push_back(std::move(result));
     } else if (type == "image") {
       if (auto content = DecodeBase64(TextMember(part, "data"))) {
-        said.files.push_back({.filename = {}, .mime_type = TextMember(part, "mimeType"), .content = *std::move(content)});
+        said.files.push_back(
+            {.filename = {}, .mime_type = TextMember(part, "mimeType"), .content = *std::move(content)});
       }
     } else {
       left_out.Add("part of a message (" + FirstWords(type) + ")");

@@ -24,7 +24,8 @@ std::string NameFor(const MovedFile& file) {
   if (!file.filename.empty()) return file.filename;
   const std::size_t slash = file.mime_type.find('/');
   if (slash == std::string::npos) return "file";
-  return file.mime_type.substr(0, slash) + "." + file.mime_type.substr(slash + 1, file.mime_type.find_first_of("+;") - slash - 1);
+  return file.mime_type.substr(0, slash) + "." +
+         file.mime_type.substr(slash + 1, file.mime_type.find_first_of("+;") - slash - 1);
 }
 
 }  // namespace
@@ -54,13 +55,15 @@ Result<void> MovedTurns::ReadOnce() {
 // Adds the step to its turn, or begins one.
 void MovedTurns::Place(const MovedMessage& message, Step step) {
   std::uint32_t turn = TurnOf(message);
-  const bool says_something = message.kind != Kind::kModel && message.kind != Kind::kUsage && message.kind != Kind::kStopped;
+  const bool says_something =
+      message.kind != Kind::kModel && message.kind != Kind::kUsage && message.kind != Kind::kStopped;
   if (message.kind == Kind::kPrompt && message.nested.empty()) {
     turn = Begin(message, message.is_root ? kNone : turn);
   } else if (turn == kNone && says_something) {
     turn = Begin(message, kNone);
   }
-  if (message.kind == Kind::kModel && !message.model.empty()) model_ = std::make_shared<const std::string>(message.model);
+  if (message.kind == Kind::kModel && !message.model.empty())
+    model_ = std::make_shared<const std::string>(message.model);
   if (turn == kNone) return;
   if (!message.id.empty()) turn_of_.insert_or_assign(HashOf(message.id), turn);
   if (message.kind == Kind::kModel && message.model.empty()) return;
@@ -79,7 +82,8 @@ std::uint32_t MovedTurns::TurnOf(const MovedMessage& message) {
 std::uint32_t MovedTurns::Begin(const MovedMessage& message, std::uint32_t parent) {
   const auto turn = static_cast<std::uint32_t>(turns_.size());
   const auto [sibling, is_first] = first_child_.emplace(parent, turn);
-  turns_.push_back({.parent = parent, .edited_from = is_first ? kNone : sibling->second, .model = model_, .at = message.at});
+  turns_.push_back(
+      {.parent = parent, .edited_from = is_first ? kNone : sibling->second, .model = model_, .at = message.at});
   return turn;
 }
 
@@ -128,9 +132,8 @@ Result<AddedInteraction> MovedTurns::Make(InteractionId id) {
   for (const Step step : turn.steps) {
     if (step.record != record) messages = TRY(session_->Read(record = step.record));
     const Timestamp at = messages[step.index].at.value_or(latest_);
-    builder.Add(std::move(messages[step.index]), [&](std::size_t number, const MovedFile& file) {
-      return FileOf(step, number, file, at);
-    });
+    builder.Add(std::move(messages[step.index]),
+                [&](std::size_t number, const MovedFile& file) { return FileOf(step, number, file, at); });
   }
   MadeTurn made = std::move(builder).Take();
   turn.messages = made.messages;
@@ -164,7 +167,8 @@ Result<ForeignChat> MovedTurns::ReadAll(const std::string& name) {
 }
 
 IncomingChat MovedTurns::ToIncoming(const ChatId& name) {
-  IncomingChat chat{.summary = {.id = name, .title = facts().title, .head = IdAt(head())}, .interactions = {}, .load = {}};
+  IncomingChat chat{
+      .summary = {.id = name, .title = facts().title, .head = IdAt(head())}, .interactions = {}, .load = {}};
   for (std::size_t i = 0; i < turns_.size(); ++i) chat.interactions.push_back(IdAt(i));
   for (const auto& [id, place] : files_) chat.files.push_back(id);
   chat.summary.created_at = facts().created.value_or(turns_.front().at.value_or(Now()));

@@ -72,8 +72,8 @@ class MovedTurns {
   const std::unique_ptr<MovedSession> session_;
   LeftOut left_out_;
   std::vector<Turn> turns_;
-  std::unordered_map<std::uint64_t, std::uint32_t> turn_of_;   // by hash of the message's id
-  std::map<std::uint32_t, std::uint32_t> first_child_;         // by parent, kNone for none
+  std::unordered_map<std::uint64_t, std::uint32_t> turn_of_;  // by hash of the message's id
+  std::map<std::uint32_t, std::uint32_t> first_child_;        // by parent, kNone for none
   std::map<FileId, FilePlace> files_;
   std::shared_ptr<const std::string> model_;
   std::uint32_t last_ = kNone, head_ = kNone;

@@ -25,7 +25,8 @@ struct StoredMessage {
 std::vector<Json> JsonFilesIn(const fs::path& folder, LeftOut& left_out) {
   std::vector<fs::path> paths;
   std::error_code failed;
-  for (fs::directory_iterator each(folder, failed), end; !failed && each != end && paths.size() < kMostFiles; each.increment(failed)) {
+  for (fs::directory_iterator each(folder, failed), end; !failed && each != end && paths.size() < kMostFiles;
+       each.increment(failed)) {
     const bool is_json = each->path().extension() == ".json" && fs::is_regular_file(each->symlink_status(failed));
     if (is_json) paths.push_back(each->path());
   }
@@ -33,7 +34,8 @@ std::vector<Json> JsonFilesIn(const fs::path& folder, LeftOut& left_out) {
   std::vector<Json> files;
   for (const fs::path& path : paths) {
     const auto source = SourceText::Open(path.string());
-    const auto text = source ? source->Read(0, std::min<std::uint64_t>(source->size(), kMaxSourceRecord)) : std::string();
+    const auto text =
+        source ? source->Read(0, std::min<std::uint64_t>(source->size(), kMaxSourceRecord)) : std::string();
     auto json = text ? ParseForeignJson(*text, path.string()) : Fail(ErrorCode::kIo, "");
     if (json && json->is_object()) {
       files.push_back(*std::move(json));
@@ -118,7 +120,8 @@ class OpenCodeReader {
     const Json& info = message.info;
     const auto at = TimeIn(MemberOf(MemberOf(info, "time"), "created"));
     const bool is_summary = MemberOf(info, "summary") == true;
-    MovedMessage answer{.kind = Kind::kAnswer, .group = TextMember(info, "id"), .at = at, .model = TextMember(info, "modelID")};
+    MovedMessage answer{
+        .kind = Kind::kAnswer, .group = TextMember(info, "id"), .at = at, .model = TextMember(info, "modelID")};
     std::vector<MovedMessage> results;
     for (const Json& part : message.parts) {
       const std::string type = TextMember(part, "type");
@@ -139,7 +142,8 @@ class OpenCodeReader {
     answer.usage = {.output_tokens = CountIn(tokens, "output") + CountIn(tokens, "reasoning"),
                     .cache_read_tokens = CountIn(cache, "read"),
                     .cache_write_tokens = CountIn(cache, "write")};
-    answer.usage.input_tokens = CountIn(tokens, "input") + answer.usage.cache_read_tokens + answer.usage.cache_write_tokens;
+    answer.usage.input_tokens =
+        CountIn(tokens, "input") + answer.usage.cache_read_tokens + answer.usage.cache_write_tokens;
     const bool aborted = TextMember(MemberOf(info, "error"), "name") == "MessageAbortedError";
     if (is_summary && !answer.blocks.empty()) {
       steps.push_back({.kind = Kind::kSummary, .at = at, .text = answer.blocks.back().text});

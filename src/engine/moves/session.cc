@@ -162,13 +162,15 @@ std::optional<MovedFile> FileInDataUrl(std::string_view url) {
   type.remove_suffix(kBase64.size());
   auto content = DecodeBase64(std::string(url.substr(comma + 1)));
   if (!content) return std::nullopt;
-  return MovedFile{.filename = {}, .mime_type = std::string(type.substr(0, type.find(';'))), .content = *std::move(content)};
+  return MovedFile{
+      .filename = {}, .mime_type = std::string(type.substr(0, type.find(';'))), .content = *std::move(content)};
 }
 
 std::string FirstWords(std::string_view text) {
   constexpr std::size_t kCharacters = 80;
   std::string line(Utf8Prefix(Trimmed(text), kCharacters));
-  std::ranges::replace_if(line, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+  std::ranges::replace_if(
+      line, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
   return line;
 }
 
@@ -182,7 +184,8 @@ std::optional<MovedFile> FileInBlock(const Json& block) {
   if (type.empty() || data.empty()) return std::nullopt;
   auto content = TextMember(source, "type") == "text" ? std::optional(std::move(data)) : DecodeBase64(std::move(data));
   if (!content) return std::nullopt;
-  return MovedFile{.filename = TextMember(block, "title"), .mime_type = std::move(type), .content = *std::move(content)};
+  return MovedFile{
+      .filename = TextMember(block, "title"), .mime_type = std::move(type), .content = *std::move(content)};
 }
 
 void AddText(std::string& to, const std::string& text) {
@@ -227,9 +230,10 @@ AnthropicContent ReadAnthropicContent(const Json& content, LeftOut& left_out) {
       AddText(message.text, TextMember(block, "text"));
       message.blocks.push_back({.text = TextMember(block, "text")});
     } else if (type == "thinking" || type == "redacted_thinking") {
-      message.blocks.push_back({.kind = MovedBlock::Kind::kThinking,
-                                .text = TextMember(block, "thinking"),
-                                .verbatim = block.contains("signature") || block.contains("data") ? DumpJson(block) : ""});
+      message.blocks.push_back(
+          {.kind = MovedBlock::Kind::kThinking,
+           .text = TextMember(block, "thinking"),
+           .verbatim = block.contains("signature") || block.contains("data") ? DumpJson(block) : ""});
     } else if (type == "tool_use" || type == "server_tool_use" || type == "mcp_tool_use") {
       message.blocks.push_back({.kind = MovedBlock::Kind::kCall,
                                 .text = ArgumentsIn(MemberOf(block, "input")),

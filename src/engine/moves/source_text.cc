@@ -89,8 +89,7 @@ Result<std::string> SourceText::Read(std::uint64_t offset, std::size_t length) c
   if (text_) return text_->substr(static_cast<std::size_t>(offset), length);
   std::string text(length, '\0');
   for (std::size_t done = 0; done < length;) {
-    const ssize_t read =
-        ::pread(file_->get(), text.data() + done, length - done, static_cast<off_t>(offset + done));
+    const ssize_t read = ::pread(file_->get(), text.data() + done, length - done, static_cast<off_t>(offset + done));
     if (read < 0 && errno == EINTR) continue;
     if (read < 0) return Fail(ErrorCode::kIo, name_ + " cannot be read", std::generic_category().message(errno));
     if (read == 0) return Fail(ErrorCode::kIo, name_ + " became shorter while it was read");

@@ -39,14 +39,16 @@ class Walk {
       if (IsPrompt(nodes_[visit.node])) {
         path.clear();
       } else if (visit.repeats) {
-        for (const std::size_t before : path) last = Put(before, before == path.front() ? visit.before_prompt : last, true);
+        for (const std::size_t before : path)
+          last = Put(before, before == path.front() ? visit.before_prompt : last, true);
       }
       const std::string before_prompt = IsPrompt(nodes_[visit.node]) ? last : visit.before_prompt;
       last = Put(visit.node, last, false);
       path.push_back(visit.node);
       const auto& children = children_[visit.node];
       for (std::size_t i = children.size(); i-- > 0;) {
-        open.push_back({.node = children[i], .path = path, .last = last, .before_prompt = before_prompt, .repeats = i > 0});
+        open.push_back(
+            {.node = children[i], .path = path, .last = last, .before_prompt = before_prompt, .repeats = i > 0});
       }
     }
     left_out.Add("message that no other leads to", nodes_.size() - visited);
@@ -68,7 +70,8 @@ class Walk {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       if (steps_.size() >= kMostSteps) return ++too_many_, after;
       MovedMessage step = steps[i];
-      step.parent = std::exchange(after, again ? nodes_[node].id + "#" + std::to_string(steps_.size()) : nodes_[node].id);
+      step.parent =
+          std::exchange(after, again ? nodes_[node].id + "#" + std::to_string(steps_.size()) : nodes_[node].id);
       step.is_root = step.parent.empty();
       step.id = after;
       steps_.push_back(std::move(step));

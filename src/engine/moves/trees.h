@@ -10,8 +10,8 @@ namespace reprise {
 
 // A message in a tree of messages.
 struct MessageNode {
-  std::string id, parent;              // parent is empty, or names no node: it begins the chat
-  std::vector<MovedMessage> steps{};   // empty: it says nothing
+  std::string id, parent;             // parent is empty, or names no node: it begins the chat
+  std::vector<MovedMessage> steps{};  // empty: it says nothing
 };
 
 // The steps of all branches, parents first; those of one that no root leads to (a circle) are counted. Where an answer

@@ -8,6 +8,7 @@
 
 #include "agent/history.h"
 #include "agent/told.h"
+#include "base/text.h"
 
 namespace reprise {
 namespace {
@@ -16,7 +17,8 @@ using Kind = MovedMessage::Kind;
 
 constexpr std::string_view kNoResult = "The result of this call is not known.";
 
-// Message::extras with the blocks that Anthropic wants back in their order (schemas/README.md); empty if none is needed.
+// Message::extras with the blocks that Anthropic wants back in their order (schemas/README.md); empty if none is
+// needed.
 std::string ExtrasOf(const std::vector<MovedBlock>& blocks) {
   Json kept = Json::array();
   bool needed = false;
@@ -83,8 +85,8 @@ void TurnBuilder::AddPrompt(MovedMessage step, const FileOf& file_of) {
 }
 
 void TurnBuilder::AddAnswer(MovedMessage step) {
-  const bool continues = !rounds_.empty() && rounds_.back().group == step.group &&
-                         (!step.group.empty() || !rounds_.back().has_result);
+  const bool continues =
+      !rounds_.empty() && rounds_.back().group == step.group && (!step.group.empty() || !rounds_.back().has_result);
   const bool after_summary = !summaries_.empty() && summaries_.back().rounds == rounds_.size();
   if (!continues || after_summary) rounds_.push_back({.group = step.group, .at = TimeOf(step)});
   Round& round = rounds_.back();
@@ -92,9 +94,10 @@ void TurnBuilder::AddAnswer(MovedMessage step) {
   // Pieces of an answer tell the usage again, as it is so far.
   if (step.usage != TokenUsage{}) round.usage = step.usage;
   for (MovedBlock& block : step.blocks) {
-    if (block.kind == MovedBlock::Kind::kText && block.text.empty()) continue;
+    if (block.kind == MovedBlock::Kind::kText && IsBlank(block.text)) continue;
     if (block.kind == MovedBlock::Kind::kCall) {
-      std::string id = block.id.empty() ? "call_" + start_.id.str() + "_" + std::to_string(round.calls.size()) : block.id;
+      std::string id =
+          block.id.empty() ? "call_" + start_.id.str() + "_" + std::to_string(round.calls.size()) : block.id;
       const std::string source_id = block.id;
       for (int number = 2; FindCall(id, /*without_result=*/false) != nullptr; ++number) {
         id = source_id + "_" + std::to_string(number);
@@ -121,13 +124,22 @@ TurnBuilder::Call* TurnBuilder::FindCall(const std::string& id, bool without_res
 
 void TurnBuilder::AddResult(MovedMessage step, const FileOf& file_of) {
   Call* const call = FindCall(step.call_id, /*without_result=*/true);
-  if (call == nullptr) return left_out_.Add("result without its call");
+  if (call == nullptr) return AddFurtherResult(std::move(step));
   TakeFiles(step.files, file_of, call->parts, call->files);
   step.at = TimeOf(step);
   call->result = std::move(step);
   for (Round& round : rounds_) {
     round.has_result |= std::ranges::any_of(round.calls, [&](const Call& each) { return &each == call; });
   }
+}
+
+// Some tools tell the result of a call in several messages.
+void TurnBuilder::AddFurtherResult(MovedMessage step) {
+  Call* const call = FindCall(step.call_id, /*without_result=*/false);
+  if (call == nullptr || !call->result) return left_out_.Add("result without its call");
+  if (call->result->text == step.text) return left_out_.Add("repeated result of a call");
+  call->result->text += "\n" + step.text;
+  left_out_.Add("file of a further result", step.files.size());
 }
 
 void TurnBuilder::AddNested(MovedMessage step) {
@@ -150,9 +162,8 @@ void TurnBuilder::EmitNested(const Call& call) {
   const auto emit = [&](const MovedMessage& step, event::Nested::Step payload) {
     Emit(*step.at, event::Nested{.call_id = call.call.id, .round_index = round, .step = std::move(payload)});
   };
-  const auto last_answer = std::ranges::find_if(std::views::reverse(call.steps), [](const MovedMessage& step) {
-    return step.kind == Kind::kAnswer;
-  });
+  const auto last_answer = std::ranges::find_if(std::views::reverse(call.steps),
+                                                [](const MovedMessage& step) { return step.kind == Kind::kAnswer; });
   std::map<std::string, std::string> names;  // of tools, by call
   for (const MovedMessage& step : call.steps) {
     if (step.kind == Kind::kAnswer) {
@@ -251,7 +262,8 @@ void TurnBuilder::PutStatus(bool answered) {
     Emit(last_, event::Cancelled{.reason = "requested"});
   } else if (!answered) {
     made_.status = InteractionStatus::kFailed;
-    made_.error = InteractionError{.code = "interrupted", .message = "it had no answer where it comes from", .retryable = true};
+    made_.error =
+        InteractionError{.code = "interrupted", .message = "it had no answer where it comes from", .retryable = true};
     Emit(last_, event::Failed{made_.error->code, made_.error->message, made_.error->retryable});
   }
 }
@@ -262,7 +274,10 @@ MadeTurn TurnBuilder::Take() && {
   made_.created_at = prompt_ ? prompt_->at.value_or(start_.at) : start_.at;
   if (prompt_) made_.user_message = std::move(prompt_->text);
   made_.attachments = std::move(attachments_);
-  messages_.push_back({.role = Role::kUser, .content = made_.user_message, .parts = std::move(prompt_parts_)});
+  Message prompt{.role = Role::kUser, .content = made_.user_message, .parts = std::move(prompt_parts_)};
+  // No provider takes a blank text.
+  if (IsBlank(*prompt.content)) prompt.content = prompt.parts.empty() ? "(no text)" : "";
+  messages_.push_back(std::move(prompt));
   auto summary = summaries_.begin();
   for (std::size_t i = 0; i < rounds_.size(); ++i) {
     for (; summary != summaries_.end() && summary->rounds == i; ++summary) EmitSummary(summary->step);

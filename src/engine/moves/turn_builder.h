@@ -17,10 +17,10 @@ namespace reprise {
 struct TurnOrigin {
   InteractionId id;
   std::optional<InteractionId> parent{}, edited_from{};
-  Timestamp at{};                                   // if no step says a time
-  std::size_t messages_before = 0;                  // in the parent's state
-  std::shared_ptr<const Compaction> compaction{};   // of the parent's state; null: none
-  std::string model{};                              // that answers, unless a step says another
+  Timestamp at{};                                  // if no step says a time
+  std::size_t messages_before = 0;                 // in the parent's state
+  std::shared_ptr<const Compaction> compaction{};  // of the parent's state; null: none
+  std::string model{};                             // that answers, unless a step says another
 };
 
 struct MadeTurn {
@@ -68,6 +68,7 @@ class TurnBuilder {
   void AddPrompt(MovedMessage step, const FileOf& file_of);
   void AddAnswer(MovedMessage step);
   void AddResult(MovedMessage step, const FileOf& file_of);
+  void AddFurtherResult(MovedMessage step);
   void AddNested(MovedMessage step);
   Call* FindCall(const std::string& id, bool without_result);
   void TakeFiles(std::vector<MovedFile>& files, const FileOf& file_of, std::vector<MessagePart>& parts,

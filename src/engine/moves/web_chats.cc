@@ -18,7 +18,8 @@ std::string WithoutEntities(std::string text) {
       {"&quot;", "\""}, {"&#x27;", "'"}, {"&#39;", "'"}, {"&lt;", "<"}, {"&gt;", ">"}, {"&amp;", "&"}};
   std::string plain;
   for (std::size_t at = 0; at < text.size();) {
-    const auto entity = std::ranges::find_if(kEntities, [&](const auto& each) { return text.compare(at, each.first.size(), each.first) == 0; });
+    const auto entity = std::ranges::find_if(
+        kEntities, [&](const auto& each) { return text.compare(at, each.first.size(), each.first) == 0; });
     const bool is_one = entity != std::end(kEntities);
     plain += is_one ? entity->second : std::string_view(text).substr(at, 1);
     at += is_one ? entity->first.size() : 1;
@@ -73,7 +74,8 @@ std::vector<MovedMessage> StepsOfClaude(const Json& message, LeftOut& left_out) 
   for (const Json& part : ListIn(message, "content")) {
     AnthropicContent read = ReadAnthropicContent(Json::array({part}), left_out);
     for (MovedBlock& block : read.message.blocks) {
-      if (block.kind == MovedBlock::Kind::kCall && block.id.empty()) block.id = "call_" + TextMember(message, "uuid") + std::to_string(call.size());
+      if (block.kind == MovedBlock::Kind::kCall && block.id.empty())
+        block.id = "call_" + TextMember(message, "uuid") + std::to_string(call.size());
       if (block.kind == MovedBlock::Kind::kCall) call = block.id;
       block.verbatim.clear();  // the export has no signatures that hold
       steps.Add(std::move(block));
@@ -94,13 +96,38 @@ std::string Attribute(std::string_view tag, std::string_view name) {
   const std::size_t from = tag.find(begin);
   if (from == std::string_view::npos) return {};
   const std::size_t to = tag.find('"', from + begin.size());
-  return WithoutEntities(std::string(tag.substr(from + begin.size(), to == std::string_view::npos ? to : to - from - begin.size())));
+  return WithoutEntities(
+      std::string(tag.substr(from + begin.size(), to == std::string_view::npos ? to : to - from - begin.size())));
+}
+
+// What newer versions keep of an answer: items of OpenAI's Responses API.
+void AddItem(const Json& item, AnswerSteps& steps, LeftOut& left_out) {
+  const std::string type = TextMember(item, "type");
+  std::vector<MovedFile> files;
+  if (type == "function_call") {
+    steps.Add({.kind = MovedBlock::Kind::kCall,
+               .text = ArgumentsIn(MemberOf(item, "arguments")),
+               .id = TextMember(item, "call_id"),
+               .name = TextMember(item, "name")});
+  } else if (type == "function_call_output") {
+    MovedMessage result{.call_id = TextMember(item, "call_id")};
+    result.text = ResultText(MemberOf(item, "output"), result.files, left_out);
+    steps.AddResult(std::move(result));
+  } else if (type == "message" || type == "reasoning") {
+    const bool is_thinking = type == "reasoning";
+    steps.Add({.kind = is_thinking ? MovedBlock::Kind::kThinking : MovedBlock::Kind::kText,
+               .text = ResultText(MemberOf(item, "content"), files, left_out)});
+  } else {
+    left_out.Add("part of an answer (" + FirstWords(type) + ")");
+  }
 }
 
 // Its answers are Markdown; calls and thoughts are <details> elements in it.
-std::vector<MovedMessage> StepsOfWebUi(const Json& message, const MovedMessage& like) {
+std::vector<MovedMessage> StepsOfWebUi(const Json& message, const MovedMessage& like, LeftOut& left_out) {
   AnswerSteps steps(like);
-  const std::string content = TextMember(message, "content");
+  const Json& items = ListIn(message, "output");
+  for (const Json& item : items) AddItem(item, steps, left_out);
+  const std::string content = items.empty() ? TextMember(message, "content") : std::string();
   std::string_view rest = content;
   constexpr std::string_view kBegin = "<details type=\"", kEnd = "</details>";
   while (!rest.empty()) {
@@ -117,23 +144,30 @@ std::vector<MovedMessage> StepsOfWebUi(const Json& message, const MovedMessage& 
     const std::string type = Attribute(tag, "type");
     if (type == "tool_calls") {
       const std::string id = Attribute(tag, "id");
-      steps.Add({.kind = MovedBlock::Kind::kCall, .text = Attribute(tag, "arguments"), .id = id, .name = Attribute(tag, "name")});
+      steps.Add({.kind = MovedBlock::Kind::kCall,
+                 .text = Attribute(tag, "arguments"),
+                 .id = id,
+                 .name = Attribute(tag, "name")});
       const std::string result = Attribute(tag, "result");
       const auto as_json = ParseForeignJson(result, {});
       if (Attribute(tag, "done") == "true") {
-        steps.AddResult({.text = as_json && as_json->is_string() ? as_json->get<std::string>() : result, .call_id = id});
+        steps.AddResult(
+            {.text = as_json && as_json->is_string() ? as_json->get<std::string>() : result, .call_id = id});
       }
     } else {
       std::string text(rest.substr(tag_end + 1, end - tag_end - 1));
-      if (const std::size_t summary = text.find("</summary>"); summary != std::string::npos) text.erase(0, summary + 10);
+      if (const std::size_t summary = text.find("</summary>"); summary != std::string::npos)
+        text.erase(0, summary + 10);
       const bool is_thinking = type == "reasoning";
-      steps.Add({.kind = is_thinking ? MovedBlock::Kind::kThinking : MovedBlock::Kind::kText, .text = std::string(Trimmed(WithoutEntities(text)))});
+      steps.Add({.kind = is_thinking ? MovedBlock::Kind::kThinking : MovedBlock::Kind::kText,
+                 .text = std::string(Trimmed(WithoutEntities(text)))});
     }
     rest.remove_prefix(end + kEnd.size());
   }
   const Json& usage = MemberOf(message, "usage");
-  return std::move(steps).Take({.input_tokens = std::max(CountIn(usage, "prompt_tokens"), CountIn(usage, "input_tokens")),
-                                .output_tokens = std::max(CountIn(usage, "completion_tokens"), CountIn(usage, "output_tokens"))});
+  return std::move(steps).Take(
+      {.input_tokens = std::max(CountIn(usage, "prompt_tokens"), CountIn(usage, "input_tokens")),
+       .output_tokens = std::max(CountIn(usage, "completion_tokens"), CountIn(usage, "output_tokens"))});
 }
 
 // --- LibreChat
@@ -145,7 +179,8 @@ void AddLibreChatPart(const Json& part, AnswerSteps& steps, LeftOut& left_out) {
     return value.is_object() ? TextMember(value, "value") : TextMember(part, name);
   };
   if (type == "text" || type == "think") {
-    steps.Add({.kind = type == "text" ? MovedBlock::Kind::kText : MovedBlock::Kind::kThinking, .text = text_of(type.c_str())});
+    steps.Add({.kind = type == "text" ? MovedBlock::Kind::kText : MovedBlock::Kind::kThinking,
+               .text = text_of(type.c_str())});
   } else if (type == "tool_call") {
     const Json& call = MemberOf(part, "tool_call");
     const Json& function = MemberOf(call, "function");
@@ -197,9 +232,10 @@ ReadSession ReadClaudeExport(const Json& session, const std::string&) {
     const std::string before = nodes.empty() ? "" : nodes.back().id;
     std::string id = TextMember(message, "uuid");
     if (id.empty()) id = "#" + std::to_string(nodes.size());
-    nodes.push_back({.id = std::move(id),
-                     .parent = message.contains("parent_message_uuid") ? TextMember(message, "parent_message_uuid") : before,
-                     .steps = StepsOfClaude(message, read.left_out)});
+    nodes.push_back(
+        {.id = std::move(id),
+         .parent = message.contains("parent_message_uuid") ? TextMember(message, "parent_message_uuid") : before,
+         .steps = StepsOfClaude(message, read.left_out)});
   }
   read.messages = StepsOfTree(std::move(nodes), read.left_out);
   return read;
@@ -209,11 +245,12 @@ ReadSession ReadOpenWebUi(const Json& session, const std::string&) {
   const Json& chat = session.contains("chat") ? MemberOf(session, "chat") : session;
   const Json& history = MemberOf(chat, "history");
   ReadSession read;
-  read.facts = {.id = TextMember(session, "id"),
-                .title = TextMember(session, "title").empty() ? TextMember(chat, "title") : TextMember(session, "title"),
-                .head = TextMember(history, "currentId"),
-                .created = TimeIn(MemberOf(session, "created_at")),
-                .updated = TimeIn(MemberOf(session, "updated_at"))};
+  read.facts = {
+      .id = TextMember(session, "id"),
+      .title = TextMember(session, "title").empty() ? TextMember(chat, "title") : TextMember(session, "title"),
+      .head = TextMember(history, "currentId"),
+      .created = TimeIn(MemberOf(session, "created_at")),
+      .updated = TimeIn(MemberOf(session, "updated_at"))};
   std::vector<MessageNode> nodes;
   for (const auto& [id, message] : MemberOf(history, "messages").items()) {
     MessageNode node{.id = id, .parent = TextMember(message, "parentId")};
@@ -231,7 +268,7 @@ ReadSession ReadOpenWebUi(const Json& session, const std::string&) {
       said.text = TextMember(message, "content");
       node.steps.push_back(std::move(said));
     } else {
-      node.steps = StepsOfWebUi(message, said);
+      node.steps = StepsOfWebUi(message, said, read.left_out);
     }
     nodes.push_back(std::move(node));
   }

@@ -62,7 +62,10 @@ def claude_code(path):
     seen = set()
     for row in rows(path):
         if row.get("type") in ("user", "assistant") and not row.get("isMeta"):
-            found.blocks(row["message"]["content"])
+            found.blocks(row["message"].get("content") if isinstance(row["message"], dict) else None)
+        data = row.get("data") or {}
+        if data.get("type") == "agent_progress" and not (path.parent / path.stem / "subagents" / f"agent-{data.get('agentId')}.jsonl").exists():
+            found.blocks(data["message"].get("message", {}).get("content"))
         result = row.get("toolUseResult")
         agent = result.get("agentId") if isinstance(result, dict) else None
         for beside in (path.parent / path.stem / "subagents" / f"agent-{agent}.jsonl", path.parent / f"agent-{agent}.jsonl"):
@@ -86,7 +89,8 @@ def codex(path):
             output = item["output"]
             if isinstance(output, str) and output.startswith('{"output":'):
                 output = json.loads(output)["output"]
-            found.result(output["content"] if isinstance(output, dict) else joined(output))
+            plain_object = isinstance(output, dict) and "text" not in output
+            found.result(output.get("content", "") if plain_object else joined(output))
     return [found.pair()]
 
 
@@ -141,6 +145,7 @@ def chatgpt(path):
     for chat in document if isinstance(document, list) else [document]:
         found = Found()
         mapping = chat["mapping"]
+        results = {}  # by the call before them
 
         def reached(node, seen=()):
             parent = mapping[node].get("parent")
@@ -152,9 +157,14 @@ def chatgpt(path):
             content = message["content"]
             text = "\n".join([part for part in content.get("parts", []) if isinstance(part, str)] or [content.get("text") or content.get("result") or ""])
             if message["author"]["role"] == "tool":
-                found.result(text)
+                before = node["parent"]
+                while before in mapping and (mapping[before]["message"] or {}).get("author", {}).get("role") == "tool":
+                    before = mapping[before]["parent"]
+                results.setdefault(before, []).append(text)
             elif message["author"]["role"] == "assistant" and message.get("recipient", "all") != "all":
                 found.call(message["recipient"], text if text.startswith("{") else {"input": text})
+        for texts in results.values():
+            found.result("\n".join(dict.fromkeys(texts)))
         if any(node["message"] and reached(key) and node["message"]["author"]["role"] == "user" for key, node in mapping.items()):
             all_found.append(found.pair())
     return all_found
@@ -177,7 +187,12 @@ def open_webui(path):
     for chat in document if isinstance(document, list) else [document]:
         found = Found()
         for message in chat.get("chat", chat)["history"]["messages"].values():
-            for tag in re.findall(r'<details type="tool_calls"[^>]*>', message["content"]):
+            for item in message.get("output") or []:
+                if item["type"] == "function_call":
+                    found.call(item["name"], item["arguments"])
+                elif item["type"] == "function_call_output":
+                    found.result(joined(item["output"]))
+            for tag in [] if message.get("output") else re.findall(r'<details type="tool_calls"[^>]*>', message["content"]):
                 values = {name: html.unescape(value) for name, value in re.findall(r'(\w+)="([^"]*)"', tag)}
                 found.call(values["name"], values["arguments"])
                 if values.get("done") == "true":
