@@ -20,6 +20,9 @@ struct IncomingChat {
   // Returns one of them with its whole state and the summary's id as `chat_id`. Called twice each, to write and to
   // compare, in order and by one thread: a state that shares messages with the previous one costs only its additions.
   std::function<Result<Interaction>(InteractionId)> load;
+  // Instead of `load`, for a chat that is too large for that: returns them as additions to their parents' states.
+  // Called once each, in order. `summary` may then lack title and head_status, which follow from them.
+  std::function<Result<AddedInteraction>(InteractionId)> load_added{};
   std::map<InteractionId, std::vector<std::string>> journals{};  // records of unfinished interactions
   std::vector<QueuedMessage> queue{};
   std::vector<FileId> files{};

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,6 +9,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/readable_size.h"
 #include "client/archive/chat_reader.h"
 #include "client/chat_writer.h"
 #include "domain/transcript/transcript.h"
@@ -20,16 +19,6 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kTitle = 60;
-
-std::string ReadableSize(std::uint64_t bytes) {
-  constexpr std::array kUnits = {"B", "KB", "MB", "GB", "TB"};
-  double size = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  for (; size >= 1000 && unit + 1 < kUnits.size(); ++unit) size /= 1000;
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), unit == 0 || size >= 100 ? "%.0f %s" : "%.1f %s", size, kUnits[unit]);
-  return text.data();
-}
 
 std::string LocalTime(const std::string& utc) {
   const auto time = ParseTimestamp(utc);

@@ -11,6 +11,7 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "cli/grammar_docs.h"
+#include "engine/moves/formats.h"
 #include "terminal/console.h"
 
 namespace reprise {
@@ -301,9 +302,16 @@ class Grammar {
     AddReading(*exporting);
 
     AddProve();
-    CLI::App* import = Add("import", "Bring in plain chats, as new chats");
-    import->add_option("PATH", out_.arguments, "a folder of chats, a chat's folder, or a JSON document of one")
-        ->required();
+    CLI::App* import = Add("import", "Bring in plain chats, and sessions of other tools, as new chats");
+    import->add_option("PATH", out_.arguments, "chats or sessions: files, or folders of them (default: of --from)");
+    import->add_option("--from", out_.move.from, "only sessions of this tool (default: as the content says)")
+        ->type_name("TOOL")
+        ->check(CLI::IsMember(MoveFormatNames()));
+    import->add_option("--folder", out_.move.folder, "only sessions of agents that worked there")->type_name("DIR");
+    import->add_option("--since", out_.move.since, "only sessions that changed since: 90d, 12h or a date")
+        ->type_name("WHEN");
+    import->add_flag("--list", out_.list, "print what would be imported");
+    import->require_option(1, 0);
     import->add_option("--as", out_.as, "the chat's name here (default: its own, or that with -2, -3, ...)")
         ->type_name("CHAT");
     AddWriting(*import);

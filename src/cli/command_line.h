@@ -72,6 +72,12 @@ struct ProofRequest {
   bool key = false;
 };
 
+// What `import` takes of other tools.
+struct MoveRequest {
+  std::string from;           // a tool (engine/moves/formats); empty: as the content says
+  std::string folder, since;  // only sessions of that folder, changed since then; empty: all
+};
+
 // A parsed command line.
 struct CommandLine {
   std::string command;  // "serve", "ls", "keys init", ...
@@ -86,6 +92,7 @@ struct CommandLine {
   McpRequest mcp;
   RulesRequest rules;
   ProofRequest proof;
+  MoveRequest move;
   bool yes = false;  // of `users org delete`
 
   // For commands that export, import, check or convert chats.
@@ -117,7 +124,7 @@ struct CommandLine {
   bool new_key = false;                        // of `serve`: gives up chats whose keys are gone
   bool force = false;                          // replaces existing files
   bool dry_run = false;                        // of `files sweep`
-  bool list = false;                           // of `trust` and `prove`; of `completion`: prints the chats
+  bool list = false;                           // of `trust`, `prove` and `import`; of `completion`: prints the chats
   std::string revoke;                          // of `trust`: the file that is no longer allowed
   bool all_chats = false;                      // of `encrypt` and `decrypt`
   bool in_place = false;                       // likewise

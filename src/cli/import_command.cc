@@ -1,21 +1,29 @@
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "app/chat_bucket.h"
 #include "app/embedded.h"
 #include "app/keys.h"
+#include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/readable_size.h"
 #include "client/archive/chat_folder.h"
 #include "client/archive/chat_reader.h"
+#include "client/archive/foreign_sessions.h"
 #include "client/server_access.h"
+#include "domain/transcript/transcript.h"
+#include "engine/moves/moved_turns.h"
 #include "remote/postgres/postgres_tenant_stores.h"
 #include "store/incoming_chats.h"
 #include "terminal/console.h"
@@ -33,13 +41,41 @@ struct Imported {
 // Imports a chat under this name or, if it may have another, under the next free one. Returns its name.
 using TakeIn = std::function<Result<ChatId>(const ChatId& name, bool may_have_another, ForeignChat chat)>;
 
+// Where chats go.
+struct Target {
+  TakeIn take_in;
+  std::set<std::string> chats;  // that are there
+  // Imports a session of another tool piece by piece, whatever its size. Null: as a whole, through take_in.
+  std::function<Result<void>(const ChatId& name, std::shared_ptr<MovedTurns> turns)> take_pieces{};
+};
+
+std::set<std::string> ChatsIn(const std::string& data_dir) {
+  std::set<std::string> chats;
+  const auto entries = Disk().ListDirectory(data_dir);
+  for (const DirectoryEntry& entry : entries ? *entries : std::vector<DirectoryEntry>()) {
+    if (entry.is_directory && ChatId::Parse(entry.name)) chats.insert(entry.name);
+  }
+  return chats;
+}
+
+Result<std::set<std::string>> ChatsOf(ServerClient& server) {
+  std::set<std::string> chats;
+  for (const ChatId& chat : TRY(ChatsAt(server))) chats.insert(chat.str());
+  return chats;
+}
+
 // Imports in this process, which has the data folder's lock.
-TakeIn IntoFolder(const IncomingChats& folder) {
-  return [&folder](const ChatId& name, bool may_have_another, ForeignChat foreign) -> Result<ChatId> {
-    ChatId free = name;
-    for (int number = 2; may_have_another && folder.Has(free); ++number) free = NumberedName(name, number);
-    return folder.Add(ToIncomingChat(free, std::move(foreign))).map([&] { return free; });
-  };
+Target IntoFolder(const IncomingChats& folder, const std::string& data_dir) {
+  return {.take_in = [&folder](const ChatId& name, bool may_have_another, ForeignChat foreign) -> Result<ChatId> {
+            ChatId free = name;
+            for (int number = 2; may_have_another && folder.Has(free); ++number) free = NumberedName(name, number);
+            return folder.Add(ToIncomingChat(free, std::move(foreign))).map([&] { return free; });
+          },
+          .chats = ChatsIn(data_dir),
+          .take_pieces =
+              [&folder](const ChatId& name, std::shared_ptr<MovedTurns> turns) {
+                return folder.Add(ToIncomingChat(name, std::move(turns)));
+              }};
 }
 
 // Imports through the data folder's server. Counts each interaction twice, as IncomingChats does.
@@ -61,6 +97,20 @@ TakeIn ThroughServer(ServerClient& server, WorkCounter& counter) {
   };
 }
 
+// Imports in this process, into a database that others may use meanwhile.
+TakeIn IntoDatabase(PostgresParts& database, WorkCounter& counter) {
+  return [&](const ChatId& name, bool may_have_another, ForeignChat foreign) -> Result<ChatId> {
+    ChatId free = name;
+    for (int number = 2; may_have_another && database.store().LoadSummary(free); ++number) {
+      free = NumberedName(name, number);
+    }
+    const IncomingChat chat = ToIncomingChat(free, std::move(foreign));
+    TRY(database.store().ImportChat(chat));
+    TRY(CountStep(&counter));
+    return free;
+  };
+}
+
 // `as` may be empty. `expecting` gets the number of things to import; may be null.
 Result<Imported> Import(const std::string& path, const std::string& as, const TakeIn& take_in, Progress* expecting) {
   auto foreign = TRY(ReadForeignChat(path));
@@ -77,29 +127,16 @@ Result<Imported> Import(const std::string& path, const std::string& as, const Ta
   });
 }
 
-// Imports in this process, into a database that others may use meanwhile.
-TakeIn IntoDatabase(PostgresParts& database, WorkCounter& counter) {
-  return [&](const ChatId& name, bool may_have_another, ForeignChat foreign) -> Result<ChatId> {
-    ChatId free = name;
-    for (int number = 2; may_have_another && database.store().LoadSummary(free); ++number) {
-      free = NumberedName(name, number);
-    }
-    const IncomingChat chat = ToIncomingChat(free, std::move(foreign));
-    TRY(database.store().ImportChat(chat));
-    TRY(CountStep(&counter));
-    return free;
-  };
-}
-
 class Report {
  public:
   explicit Report(bool json) : json_(json) {}
 
-  void Add(const std::string& source, const Imported& imported) {
-    list_.push_back({{"source", source},
-                     {"chat_id", imported.chat.str()},
-                     {"interactions", imported.interactions},
-                     {"notes", imported.notes}});
+  // `tool` is empty for our own chats.
+  void Add(const std::string& source, const Imported& imported, std::string_view tool = {}) {
+    Json added = {{"source", source}, {"chat_id", imported.chat.str()}, {"interactions", imported.interactions}};
+    if (!tool.empty()) added["tool"] = tool;
+    added["notes"] = imported.notes;
+    list_.push_back(std::move(added));
     interactions_ += imported.interactions;
     if (json_) return;
     Print(imported.chat.str() + "  " + std::to_string(imported.interactions) +
@@ -110,20 +147,29 @@ class Report {
     failed_.push_back({{"source", source}, {"message", error.message}});
     Complain(error);
   }
+  void AddKnown() { ++known_; }
+  void AddEmpty() { ++empty_; }
   int Finish() const {
     if (json_) {
-      Print(DumpJson(Json{{"imported", list_}, {"failed", failed_}}) + "\n");
-    } else if (list_.size() > 1) {
+      Json told = {{"imported", list_}, {"failed", failed_}};
+      if (known_ > 0) told["known"] = known_;
+      if (empty_ > 0) told["empty"] = empty_;
+      Print(DumpJson(told) + "\n");
+      return failed_.empty() ? kExitOk : kExitFailure;
+    }
+    if (list_.size() > 1) {
       Print(std::to_string(list_.size()) + " chats imported, with " + std::to_string(interactions_) +
             " interactions\n");
     }
+    if (known_ > 0) Print("imported earlier, and the same since: " + Counted(known_, "session") + "\n");
+    if (empty_ > 0) Print("without any message: " + Counted(empty_, "session") + "\n");
     return failed_.empty() ? kExitOk : kExitFailure;
   }
 
  private:
   const bool json_;
   Json list_ = Json::array(), failed_ = Json::array();
-  std::size_t interactions_ = 0;
+  std::size_t interactions_ = 0, known_ = 0, empty_ = 0;
 };
 
 // Counts by file names alone; nullopt if the number is known only after reading.
@@ -144,25 +190,88 @@ std::uint64_t CountAll(const std::vector<std::string>& sources) {
   return all;
 }
 
-int ImportAll(const std::vector<std::string>& sources, const std::string& as, const TakeIn& take_in, Progress& progress,
-              Report& report) {
+// What a command line asks for.
+struct Asked {
+  std::vector<std::string> chats;  // folders and documents of our own
+  WantedSessions sessions;         // of other tools
+  bool has_sessions = false;
+  std::string as;
+
+  bool is_empty() const { return chats.empty() && !has_sessions; }
+};
+
+void ImportChats(const Asked& asked, const Target& target, Progress& progress, Report& report) {
   LongTask task{.doing = "importing", .things = "interactions and files", .steps_each = 2};
-  if (progress.is_shown()) task.total = CountAll(sources);
-  const bool expects = task.total == 0 && sources.size() == 1;
+  if (progress.is_shown() && !asked.has_sessions) task.total = CountAll(asked.chats);
+  const bool expects = task.total == 0 && asked.chats.size() == 1;
   progress.Begin(std::move(task));
-  for (const std::string& source : sources) {
-    const auto imported = Import(source, as, take_in, expects ? &progress : nullptr);
+  for (const std::string& source : asked.chats) {
+    const auto imported = Import(source, asked.as, target.take_in, expects ? &progress : nullptr);
     if (progress.interrupted()) break;
     imported ? report.Add(source, *imported) : report.Fail(source, imported.error());
+  }
+}
+
+// The chat that an earlier state of the session became; empty: none.
+std::string EarlierChat(const std::string& name, const std::set<std::string>& chats) {
+  const std::string beginning = name.substr(0, name.rfind('-') + 1);
+  const auto found = chats.lower_bound(beginning);
+  return found != chats.end() && found->starts_with(beginning) ? *found : std::string();
+}
+
+Result<Imported> ImportSession(const FoundSession& session, const std::string& name, const Target& target,
+                               Progress& progress) {
+  const auto turns = TRY(session.open().and_then(MovedTurns::Plan));
+  const auto chat = TRY(ChatId::Parse(name));
+  progress.Expect(turns->size());
+  if (target.take_pieces) {
+    TRY(target.take_pieces(chat, turns));
+  } else {
+    TRY(target.take_in(chat, /*may_have_another=*/false, TRY(turns->ReadAll(name))));
+  }
+  Imported imported{.chat = chat, .interactions = turns->size(), .notes = turns->Notes()};
+  const std::string earlier = EarlierChat(name, target.chats);
+  if (!earlier.empty())
+    imported.notes.push_back("it has changed since it was imported as " + earlier + ", which stays");
+  return imported;
+}
+
+Result<void> ImportSessions(const Asked& asked, Target& target, const Environment& environment, Progress& progress,
+                            Report& report) {
+  const auto take = [&](FoundSession session) -> Result<void> {
+    const std::string digest = TRY(session.digest());
+    const std::string name = asked.as.empty() ? NameOfMoved(session, digest) : asked.as;
+    if (asked.as.empty() && target.chats.contains(name)) return report.AddKnown(), Result<void>();
+    const auto imported = ImportSession(session, name, target, progress);
+    if (progress.interrupted()) return Fail(ErrorCode::kCancelled, "interrupted");
+    if (!imported && imported.error().code == ErrorCode::kNotFound) {
+      report.AddEmpty();
+    } else if (!imported) {
+      report.Fail(session.source, imported.error());
+    } else {
+      report.Add(session.source, *imported, session.format->tool);
+      target.chats.insert(name);
+    }
+    return {};
+  };
+  return ForEachForeignSession(asked.sessions, environment, take,
+                               [&](const std::string& path, const Error& error) { report.Fail(path, error); });
+}
+
+Exited ImportAll(const Asked& asked, Target target, const Environment& environment, Progress& progress,
+                 Report& report) {
+  ImportChats(asked, target, progress, report);
+  if (asked.has_sessions && !progress.interrupted()) {
+    const auto imported = ImportSessions(asked, target, environment, progress, report);
+    if (!imported && !progress.interrupted()) return Fail(imported.error());
   }
   progress.End();
   return report.Finish();
 }
 
 // Imports without a server.
-Exited ImportHere(const Options& options, const std::shared_ptr<const KeySet>& keys,
-                  const std::vector<std::string>& sources, const std::string& as, WorkCounter& counter,
-                  Progress& progress, Report& report) {
+Exited ImportHere(const Options& options, const std::shared_ptr<const KeySet>& keys, const Asked& asked,
+                  const Environment& environment, WorkCounter& counter, Progress& progress, Report& report) {
   const auto bucket = TRY(ChatBucket::Open(options, counter.stop_token()));
   const auto take_new_files = [&](const std::string& root, FileSystem& file_system) -> Result<void> {
     return bucket ? bucket->TakeNewFiles(root, file_system) : Result<void>();
@@ -171,43 +280,114 @@ Exited ImportHere(const Options& options, const std::shared_ptr<const KeySet>& k
     const auto shared = TRY(SharedDatabase::Open({.url = options.store.url, .version = std::string(Version())}));
     const auto database = TRY(PostgresParts::Open(*shared, {.tenant = {}, .keys = keys, .bucket = FilesOf(bucket)}));
     TRY(take_new_files(DatabaseFiles::kRoot, database->store().files()));
-    return ImportAll(sources, as, IntoDatabase(*database, counter), progress, report);
+    Target target{.take_in = IntoDatabase(*database, counter), .chats = {}};
+    if (asked.has_sessions) {
+      for (const ChatSummary& chat : TRY(database->store().ListChats())) target.chats.insert(chat.id.str());
+    }
+    return ImportAll(asked, std::move(target), environment, progress, report);
   }
   const auto folder = TRY(IncomingChats::Open(
       {.root = options.data_dir, .keys = keys, .file_system = Disk(), .counter = &counter, .bucket = FilesOf(bucket)}));
   TRY(take_new_files(options.data_dir, Disk()));
   NoteKeysOf(options.data_dir, keys.get());
-  return ImportAll(sources, as, IntoFolder(folder), progress, report);
+  return ImportAll(asked, IntoFolder(folder, options.data_dir), environment, progress, report);
+}
+
+// Prints the sessions that an import would take, newest last in each file.
+Exited ListSessions(const Asked& asked, const std::set<std::string>& chats, const Environment& environment, bool json) {
+  Json list = Json::array();
+  bool failed = false;
+  TRY(ForEachForeignSession(
+      asked.sessions, environment,
+      [&](const FoundSession& session) -> Result<void> {
+        const SessionFacts& facts = session.facts;
+        const std::string name = NameOfMoved(session, TRY(session.digest()));
+        const std::string title = facts.title.empty() ? facts.first : facts.title;
+        const bool is_known = chats.contains(name);
+        if (json) {
+          list.push_back({{"tool", session.format->name},
+                          {"session_id", facts.id},
+                          {"title", title},
+                          {"folder", facts.folder.empty() ? Json() : Json(facts.folder)},
+                          {"updated_at", facts.updated ? Json(FormatTimestamp(*facts.updated)) : Json()},
+                          {"bytes", session.bytes},
+                          {"source", session.source},
+                          {"chat_id", name},
+                          {"imported", is_known}});
+          return {};
+        }
+        constexpr std::size_t kTitle = 60, kName = 11, kSize = 9;
+        Print(Padded(std::string(session.format->name), kName) + "  " +
+              (facts.updated ? FormatForReading(*facts.updated) : "") + "  " +
+              Padded(ReadableSize(session.bytes), kSize) + "  " + VisibleLine(Shortened(title, kTitle)) +
+              (facts.folder.empty() ? "" : "  in " + VisibleLine(facts.folder)) + (is_known ? "  (imported)" : "") +
+              "\n");
+        return {};
+      },
+      [&](const std::string&, const Error& error) {
+        failed = true;
+        Complain(error);
+      }));
+  if (json) Print(DumpJson({{"sessions", std::move(list)}}) + "\n");
+  return failed ? kExitFailure : kExitOk;
+}
+
+// Sorts the paths into our own chats and sessions of other tools.
+Result<Asked> Sort(const CommandLine& line, Report& report) {
+  const MoveRequest& move = line.move;
+  Asked asked{.chats = {}, .sessions = {.from = move.from, .paths = {}, .folder = move.folder}, .as = line.as};
+  if (!move.since.empty()) {
+    asked.sessions.since = ParseSince(move.since);
+    if (!asked.sessions.since) {
+      return Fail(ErrorCode::kInvalidArgument,
+                  "--since: \"" + move.since + "\" is neither like 90d nor like 2026-01-31");
+    }
+  }
+  asked.has_sessions = !move.from.empty();
+  for (const std::string& path : line.arguments) {
+    const auto found = move.from.empty() ? FindForeignChats(path) : std::vector<std::string>();
+    const bool may_be_foreign = !found ? found.error().code == ErrorCode::kInvalidArgument : IsFile(path);
+    if (!move.from.empty() || (may_be_foreign && HoldsForeignSessions(path).value_or(false))) {
+      asked.sessions.paths.push_back(path);
+      asked.has_sessions = true;
+    } else if (found) {
+      asked.chats.insert(asked.chats.end(), found->begin(), found->end());
+    } else {
+      report.Fail(path, found.error());
+    }
+  }
+  return asked;
 }
 
 }  // namespace
 
 Exited RunImport(const CommandLine& line, const Environment& environment) {
+  if (line.arguments.empty() && line.move.from.empty()) return Misused("name a PATH, or a tool with --from");
   if (!line.as.empty() && !ChatId::Parse(line.as)) return Misused("--as: \"" + line.as + "\" cannot be a chat's name");
   const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
   Report report(line.json);
-  std::vector<std::string> sources;
-  for (const std::string& path : line.arguments) {
-    const auto found = FindForeignChats(path);
-    if (found) {
-      sources.insert(sources.end(), found->begin(), found->end());
-    } else {
-      report.Fail(path, found.error());
-    }
+  const Asked asked = TRY(OfUse(Sort(line, report)));
+  if (!line.as.empty() && (asked.chats.size() > 1 || asked.sessions.paths.size() > 1)) {
+    return Misused("--as is for one chat, and there are several");
   }
-  if (!line.as.empty() && sources.size() > 1) return Misused("--as is for one chat, and there are several");
-  if (sources.empty()) return report.Finish();
+  if (asked.is_empty()) return report.Finish();
 
   const auto server = TRY(OfUse(OpenServer(line.url, options, environment)));
+  if (line.list) {
+    const auto chats = server ? TRY(ChatsOf(*server)) : ChatsIn(options.data_dir);
+    return ListSessions(asked, chats, environment, line.json);
+  }
   WorkCounter counter;
   if (server) {
+    Target target{.take_in = ThroughServer(*server, counter), .chats = {}};
+    if (asked.has_sessions) target.chats = TRY(ChatsOf(*server));
     Progress progress(counter, environment);
-    return ImportAll(sources, line.as, ThroughServer(*server, counter), progress, report);
+    return ImportAll(asked, std::move(target), environment, progress, report);
   }
   const auto keys = TRY(KeysForServing(options));
   Progress progress(counter, environment);
   // Prints before the progress ends, because after a Ctrl-C that ends the process.
-  return StatusOf(ImportHere(options, keys, sources, line.as, counter, progress, report));
+  return StatusOf(ImportHere(options, keys, asked, environment, counter, progress, report));
 }
 
 }  // namespace reprise

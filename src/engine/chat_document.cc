@@ -23,33 +23,6 @@ tl::unexpected<Error> Unusable(const std::string& where, std::string_view what) 
   return Fail(Reason::kInvalidDocument, where + ": " + std::string(what));
 }
 
-// Reads ISO 8601 as programs write it: a space for the T, any number of decimals, an offset as the zone, or none (UTC).
-std::optional<Timestamp> ParseForeignTime(std::string text) {
-  constexpr std::size_t kSeconds = 19;  // the length up to the seconds
-  if (text.size() < kSeconds) return std::nullopt;
-  if (text[10] == ' ') text[10] = 'T';
-  const auto seconds = ParseTimestamp(text.substr(0, kSeconds) + "Z");
-  if (!seconds) return std::nullopt;
-  Timestamp time = *seconds;
-  std::string_view rest = std::string_view(text).substr(kSeconds);
-  if (rest.starts_with('.')) {
-    const std::size_t end = std::min(rest.find_first_not_of("0123456789", 1), rest.size());
-    std::string millis(rest.substr(1, std::min<std::size_t>(end - 1, 3)));
-    millis.resize(3, '0');
-    time += std::chrono::milliseconds(std::stoi(millis));
-    rest.remove_prefix(end);
-  }
-  if (rest.empty() || rest == "Z" || rest == "z") return time;
-  int hours = 0, minutes = 0;
-  const auto digits = [&](std::size_t at, int& out) {
-    return std::from_chars(rest.data() + at, rest.data() + at + 2, out).ptr == rest.data() + at + 2;
-  };
-  const bool offset = rest.size() == 6 && (rest[0] == '+' || rest[0] == '-') && rest[3] == ':';
-  if (!offset || !digits(1, hours) || !digits(4, minutes) || hours > 23 || minutes > 59) return std::nullopt;
-  const auto shift = std::chrono::hours(hours) + std::chrono::minutes(minutes);
-  return rest[0] == '+' ? time - shift : time + shift;
-}
-
 bool HasPattern(const Grant& grant) { return !grant.pattern.empty(); }
 
 // --- filling in what is missing --------------------------------------------------------------------------------------
@@ -399,6 +372,32 @@ Result<void> ReadBlobs(const Json& list, const std::string& where, ForeignChat& 
 }
 
 }  // namespace
+
+std::optional<Timestamp> ParseForeignTime(std::string text) {
+  constexpr std::size_t kSeconds = 19;  // the length up to the seconds
+  if (text.size() < kSeconds) return std::nullopt;
+  if (text[10] == ' ') text[10] = 'T';
+  const auto seconds = ParseTimestamp(text.substr(0, kSeconds) + "Z");
+  if (!seconds) return std::nullopt;
+  Timestamp time = *seconds;
+  std::string_view rest = std::string_view(text).substr(kSeconds);
+  if (rest.starts_with('.')) {
+    const std::size_t end = std::min(rest.find_first_not_of("0123456789", 1), rest.size());
+    std::string millis(rest.substr(1, std::min<std::size_t>(end - 1, 3)));
+    millis.resize(3, '0');
+    time += std::chrono::milliseconds(std::stoi(millis));
+    rest.remove_prefix(end);
+  }
+  if (rest.empty() || rest == "Z" || rest == "z") return time;
+  int hours = 0, minutes = 0;
+  const auto digits = [&](std::size_t at, int& out) {
+    return std::from_chars(rest.data() + at, rest.data() + at + 2, out).ptr == rest.data() + at + 2;
+  };
+  const bool offset = rest.size() == 6 && (rest[0] == '+' || rest[0] == '-') && rest[3] == ':';
+  if (!offset || !digits(1, hours) || !digits(4, minutes) || hours > 23 || minutes > 59) return std::nullopt;
+  const auto shift = std::chrono::hours(hours) + std::chrono::minutes(minutes);
+  return rest[0] == '+' ? time - shift : time + shift;
+}
 
 Interaction ForeignChat::Whole(InteractionId id) const { return WholeStates(*this).Whole(id); }
 

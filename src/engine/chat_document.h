@@ -41,6 +41,9 @@ struct ForeignChat {
   Interaction Whole(InteractionId id) const;
 };
 
+// Reads ISO 8601 as programs write it: a space for the T, any number of decimals, an offset as the zone, or none (UTC).
+std::optional<Timestamp> ParseForeignTime(std::string text);
+
 // An interaction as it was found in the document.
 struct ForeignInteraction {
   std::string where;  // for messages; its file, for example

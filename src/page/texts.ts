@@ -35,7 +35,6 @@ export const t = {
   exportAs: (format: string) => `Export as ${format}`,
   deleteChat: "Delete this chat",
   importChat: "Import a chat",
-  notAChat: (name: string) => `${name} is not an exported chat: it is not JSON. A chat that is exported as JSON can be read here.`,
   untitled: "Untitled",
   running: "running",
   waiting: "waiting for you",

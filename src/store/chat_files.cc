@@ -337,6 +337,11 @@ Result<SealedInteraction> ChatFiles::SealInteraction(const Interaction& interact
   } else {
     AppendJson(text, interaction);
   }
+  return Sealed(place, links, text, std::move(state_link));
+}
+
+Result<SealedInteraction> ChatFiles::Sealed(const RecordPlace& place, const RecordLinks& links, const std::string& text,
+                                            std::optional<StateLink> state_link) const {
   auto record = TRY(format_->Seal(place, links, text));
   return SealedInteraction{.text = std::move(record.text),
                            .digest = std::move(record.digest),
@@ -348,9 +353,21 @@ Result<SealedInteraction> ChatFiles::SealInteraction(const Interaction& interact
 Result<WrittenInteraction> ChatFiles::WriteInteraction(const Interaction& interaction, const RecordLinks& links,
                                                        AtomicFile file, const ParentState& parent_state,
                                                        Durability durability) const {
-  auto sealed = TRY(SealInteraction(interaction, links, parent_state));
+  return WriteSealed({.chat = interaction.chat_id, .interaction = interaction.id},
+                     TRY(SealInteraction(interaction, links, parent_state)), std::move(file), durability);
+}
+
+Result<WrittenInteraction> ChatFiles::WriteAdded(const Interaction& added, const StateLink& state_link,
+                                                 const RecordLinks& links, AtomicFile file,
+                                                 Durability durability) const {
+  const RecordPlace place{.chat = added.chat_id, .interaction = added.id};
+  auto sealed = TRY(Sealed(place, links, DumpJson(ToStoredJson(added, state_link)), state_link));
+  return WriteSealed(place, std::move(sealed), std::move(file), durability);
+}
+
+Result<WrittenInteraction> ChatFiles::WriteSealed(const RecordPlace& place, SealedInteraction sealed, AtomicFile file,
+                                                  Durability durability) {
   TRY(file.Commit(sealed.text, durability));
-  const RecordPlace place{.chat = interaction.chat_id, .interaction = interaction.id};
   return WrittenInteraction{.digest = std::move(sealed.digest),
                             .file_digest = FileDigest(place, sealed.text),
                             .bytes = sealed.bytes,

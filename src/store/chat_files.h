@@ -153,6 +153,9 @@ class ChatFiles {
   Result<WrittenInteraction> WriteInteraction(const Interaction& interaction, const RecordLinks& links, AtomicFile file,
                                               const ParentState& parent_state,
                                               Durability durability = Durability::kSynced) const;
+  // The same of an interaction that has only the messages that its state adds.
+  Result<WrittenInteraction> WriteAdded(const Interaction& added, const StateLink& state_link, const RecordLinks& links,
+                                        AtomicFile file, Durability durability) const;
   // Replaces chat.json atomically, without making the name durable: if an older one comes back after a power loss, it
   // serves as well, unless it moves the head back.
   Result<void> WriteIndex(const ChatIndex& index, Durability durability = Durability::kSynced) const;
@@ -173,6 +176,10 @@ class ChatFiles {
   Result<void> RemoveInteraction(const ChatId& chat, InteractionId id) const;
 
  private:
+  Result<SealedInteraction> Sealed(const RecordPlace& place, const RecordLinks& links, const std::string& text,
+                                   std::optional<StateLink> state_link) const;
+  static Result<WrittenInteraction> WriteSealed(const RecordPlace& place, SealedInteraction sealed, AtomicFile file,
+                                                Durability durability);
   Result<OpenedRecord> OpenInteraction(const ChatId& chat, InteractionId id) const;
   Result<void> AddNewer(ChatOnDisk& chat) const;
 

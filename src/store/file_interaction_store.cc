@@ -263,7 +263,13 @@ Result<void> FileInteractionStore::SaveInteraction(const Interaction& interactio
   return saved;
 }
 
-Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, HeldChat& held) {
+Result<void> FileInteractionStore::SaveAdded(const Interaction& added, const StateLink& link) {
+  TRY(CheckWritable());
+  auto held = TRY(HoldChat(added.chat_id, Missing::kLeave, Hold::kState));
+  return SaveHeld(added, held, &link);
+}
+
+Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, HeldChat& held, const StateLink* link) {
   const std::uint32_t number = interaction.id.number();
   if (held->numbers.contains(number)) {
     const auto stored = TRY(ReadWhole(interaction.chat_id, interaction.id, Version::kAny));
@@ -275,13 +281,14 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   TRY(MakeDirectories(interaction.chat_id, held));
   const auto write = [&] {
     return FileFor(interaction, held).and_then([&](AtomicFile file) {
+      const Durability durability = options_.syncs ? Durability::kSynced : Durability::kUnsynced;
+      if (link != nullptr) return files_.WriteAdded(interaction, *link, links, std::move(file), durability);
       // In a fallback folder a parent may be missing.
       ChatFiles::ParentState parent_state;
       if (options_.access == Access::kServer) {
         parent_state = [&] { return ParentState(interaction.chat_id, links); };
       }
-      return files_.WriteInteraction(interaction, links, std::move(file), parent_state,
-                                     options_.syncs ? Durability::kSynced : Durability::kUnsynced);
+      return files_.WriteInteraction(interaction, links, std::move(file), parent_state, durability);
     });
   };
   auto written = write();
@@ -301,7 +308,7 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
     return synced;
   }
   held->names_durable = true;
-  KeepState(interaction, *written);
+  if (link == nullptr) KeepState(interaction, *written);
   // This is what the files alone give if the process ends before chat.json is written.
   if (!held->has_index && held->numbers.empty()) held->index.summary.created_at = interaction.created_at;
   if (links.parent && links.parent_digest) held->named.insert_or_assign(links.parent->number(), *links.parent_digest);

@@ -63,6 +63,8 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   Result<ChatSummary> CreateChat(const ChatId& chat, const ChatSettings& settings) override;
   Result<InteractionId> ReserveInteraction(const ChatId& chat) override;
   Result<void> SaveInteraction(const Interaction& interaction) override;
+  // The same of one that has only the messages that its state adds to its parent's, according to `link`.
+  Result<void> SaveAdded(const Interaction& added, const StateLink& link);
   Result<std::unique_ptr<Journal>> BeginJournal(const ChatId& chat, InteractionId id,
                                                 const std::vector<std::string>& records) override;
   Result<std::vector<InteractionRef>> ListUnfinished() override;
@@ -170,7 +172,8 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   Result<bool> MakeDirectories(const ChatId& chat, HeldChat& held);
   void Retire(const ChatId& chat, const HeldChat& held);
 
-  Result<void> SaveHeld(const Interaction& interaction, HeldChat& held);
+  // `link` is null if the state is whole.
+  Result<void> SaveHeld(const Interaction& interaction, HeldChat& held, const StateLink* link = nullptr);
   Result<AtomicFile> FileFor(const Interaction& interaction, HeldChat& held);
   // Makes the names of a written interaction and of the folders above it durable.
   Result<void> SyncNamesOf(const ChatId& chat, HeldChat& held);

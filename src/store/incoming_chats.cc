@@ -4,17 +4,20 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/try.h"
+#include "crypto/digest.h"
 #include "domain/codec.h"
 #include "store/chat_files.h"
 #include "store/file_blob_store.h"
 #include "store/file_interaction_store.h"
 #include "store/file_names.h"
+#include "store/linked_state.h"
 #include "store/sealed_file_store.h"
 #include "store/store_errors.h"
 
@@ -177,15 +180,54 @@ Result<void> IncomingChats::Add(const IncomingChat& chat) const {
     return Fail(Reason::kChatExists, "there is a chat " + chat.summary.id.str() + " already");
   }
   const std::string folder = IncomingDirectory(options_.root);
+  Additions additions;
   auto added = options_.file_system.CreateDirectory(folder)
-                   .and_then([&](bool) { return Write(chat, folder); })
-                   .and_then([&] { return Compare(chat, folder); })
+                   .and_then([&](bool) { return Write(chat, folder, additions); })
+                   .and_then([&] { return Compare(chat, folder, additions); })
                    .and_then([&] { return Place(chat, folder); });
   RemoveAll(folder);
   return added;
 }
 
-Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& folder) const {
+// What must come back from the disk of an interaction: a digest of all but the messages before it.
+std::string DigestOf(const AddedInteraction& added) {
+  return Sha256Digest({AsText(added.interaction), " ", std::to_string(added.kept_messages)});
+}
+
+Result<IncomingChats::Additions> IncomingChats::WriteAdditions(const IncomingChat& chat,
+                                                               FileInteractionStore& store) const {
+  Additions additions;
+  std::map<InteractionId, StateTotals> totals;  // of the states
+  for (const InteractionId number : chat.interactions) {
+    const AddedInteraction one = TRY(chat.load_added(number));
+    const Messages& messages = one.interaction.final_agent_state.value().messages;
+    if (one.kept_messages == 0) {
+      totals[number] = TotalsOf(*one.interaction.final_agent_state);
+      TRY(store.SaveInteraction(one.interaction));
+    } else {
+      const StateTotals& all = totals[number] = Continued(totals.at(*one.interaction.parent_id), messages);
+      TRY(store.SaveAdded(one.interaction, {.kept = one.kept_messages, .totals = all}));
+    }
+    additions.digests.push_back(DigestOf(one));
+    if (number == chat.summary.head) additions.head_status = one.interaction.status;
+    TRY(CountStep(options_.counter));
+  }
+  return additions;
+}
+
+Result<void> IncomingChats::CompareAdditions(const IncomingChat& chat, const Additions& additions,
+                                             InteractionStore& store) const {
+  for (std::size_t i = 0; i < chat.interactions.size(); ++i) {
+    const InteractionId number = chat.interactions[i];
+    if (DigestOf(TRY(store.LoadAdded(chat.summary.id, number))) != additions.digests[i]) {
+      return Fail(ErrorCode::kIo, number.str() + " did not come back from the disk as it was written");
+    }
+    TRY(CountStep(options_.counter));
+  }
+  return {};
+}
+
+Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& folder, Additions& added) const {
   const ChatId& id = chat.summary.id;
   {
     auto store = TRY(FileInteractionStore::Open({.root = folder,
@@ -196,10 +238,13 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
     if (chat.interactions.empty()) {
       TRY(store->CreateChat(id, {.title = chat.summary.title}));
     }
-    for (const InteractionId number : chat.interactions) {
-      TRY(chat.load(number).and_then([&](const Interaction& one) { return store->SaveInteraction(one); }).and_then([&] {
-        return CountStep(options_.counter);
-      }));
+    if (chat.load_added) {
+      added = TRY(WriteAdditions(chat, *store));
+    } else {
+      for (const InteractionId number : chat.interactions) {
+        TRY(store->SaveInteraction(TRY(chat.load(number))));
+        TRY(CountStep(options_.counter));
+      }
     }
     for (const auto& [number, records] : chat.journals) {
       TRY(store->BeginJournal(id, number, records));
@@ -215,18 +260,22 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
   // The index that the store wrote lists the interactions and counts their tokens; title, head and times are the
   // chat's own.
   auto on_disk = TRY(files.ReadChat(id));
-  TakeSummary(on_disk.index, chat.summary);
+  ChatSummary summary = chat.summary;
+  if (chat.load_added) summary.head_status = added.head_status;
+  if (chat.load_added && summary.title.empty()) summary.title = on_disk.index.summary.title;
+  TakeSummary(on_disk.index, std::move(summary));
   TRY(files.WriteIndex(on_disk.index));
   return options_.file_system.syncs_trees() ? options_.file_system.SyncTree(folder) : files.SyncNames(id);
 }
 
-Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string& folder) const {
+Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string& folder, const Additions& added) const {
   auto store = TRY(FileInteractionStore::Open({.root = folder,
                                                .keys = options_.keys,
                                                .file_system = options_.file_system,
                                                .access = FileInteractionStore::Access::kReadOnly}));
+  if (chat.load_added) TRY(CompareAdditions(chat, added, *store));
   std::optional<Interaction> before;
-  for (const InteractionId number : chat.interactions) {
+  for (const InteractionId number : chat.load_added ? std::vector<InteractionId>() : chat.interactions) {
     auto meant = TRY(chat.load(number));
     const auto written = TRY(store->LoadAdded(chat.summary.id, number));
     // The messages that a state shares with its parent's were compared there.

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/queues.h"
 #include "crypto/key_set.h"
@@ -17,6 +18,8 @@
 #include "store/object_store.h"
 
 namespace reprise {
+
+class FileInteractionStore;
 
 // A whole stored chat. Fails with the first defect if an interaction is damaged. `from` must outlive the result; the
 // folder must not change meanwhile.
@@ -62,8 +65,16 @@ class IncomingChats {
   IncomingChats(Options options, std::unique_ptr<DirectoryLock> lock)
       : options_(std::move(options)), lock_(std::move(lock)) {}
 
-  Result<void> Write(const IncomingChat& chat, const std::string& folder) const;
-  Result<void> Compare(const IncomingChat& chat, const std::string& folder) const;
+  // What is known of interactions that are written as additions.
+  struct Additions {
+    std::vector<std::string> digests{};
+    std::optional<InteractionStatus> head_status{};
+  };
+
+  Result<void> Write(const IncomingChat& chat, const std::string& folder, Additions& added) const;
+  Result<Additions> WriteAdditions(const IncomingChat& chat, FileInteractionStore& store) const;
+  Result<void> Compare(const IncomingChat& chat, const std::string& folder, const Additions& added) const;
+  Result<void> CompareAdditions(const IncomingChat& chat, const Additions& additions, InteractionStore& store) const;
   Result<void> Place(const IncomingChat& chat, const std::string& folder) const;
 
   Options options_;

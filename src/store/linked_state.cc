@@ -155,14 +155,23 @@ Json ToLinkedJson(const AddedInteraction& added, const StateTotals& totals) {
   return json;
 }
 
-Json ToLinkedJson(const Interaction& interaction, const StateLink& link) {
-  Json json = ToJson(interaction, link.kept);
+namespace {
+
+Json WithLink(Json json, const StateLink& link) {
   Json linked = ToJson(link);
   Json& state = json.at("final_agent_state");
   ReferToEvents(json, state.at("messages"), linked);
   state["linked"] = std::move(linked);
   return json;
 }
+
+}  // namespace
+
+Json ToLinkedJson(const Interaction& interaction, const StateLink& link) {
+  return WithLink(ToJson(interaction, link.kept), link);
+}
+
+Json ToStoredJson(const Interaction& added, const StateLink& link) { return WithLink(ToJson(added), link); }
 
 bool HasLinkedState(std::string_view interaction) {
   if (interaction.find("\"linked\"") == std::string_view::npos) return false;

@@ -64,6 +64,8 @@ Json ToLinkedJson(const Interaction& interaction, const StateLink& link);
 StateTotals Continued(StateTotals parent, const Messages& added);
 // The JSON of an interaction whose state was given as its additions. No text is replaced by a reference.
 Json ToLinkedJson(const AddedInteraction& added, const StateTotals& totals);
+// The same as a file has it. `added` has the messages that its state adds.
+Json ToStoredJson(const Interaction& added, const StateLink& link);
 
 // Whether an interaction's JSON text has such a link.
 bool HasLinkedState(std::string_view interaction);

@@ -540,7 +540,7 @@ def test_documents_that_are_not_chats_are_not_imported(server, browse, tmp_path)
     page = browse(server)
     page.one("composer")
     page.all("import-file")[0].send_keys(str(tmp_path / "other.json"))
-    page.until_text("toast", "other.json is not an exported chat")
+    page.until_text("toast", "JSON")
 
 
 def test_another_model_is_offered_where_it_may_help(server, provider, browse):

@@ -1,4 +1,5 @@
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,8 @@
 #include "doors/api/requests.h"
 #include "doors/api/routes.h"
 #include "engine/chat_document.h"
+#include "engine/moves/formats.h"
+#include "engine/moves/moved_turns.h"
 #include "wire/error_response.h"
 #include "wire/message.h"
 #include "wire/multipart.h"
@@ -121,13 +124,26 @@ void AddWorkspaceRoutes(Router& router, const HandlerContext& context) {
 
 namespace {
 
-Result<ForeignChat> ReadBody(const Request& request) {
-  auto document = TRY(ParseJson(request.body, kMaxChatDepth));
+// The document of a chat, or what another tool wrote of its sessions.
+struct Incoming {
+  std::optional<Json> document{};
+  const MoveFormat* format = nullptr;
+};
+
+Result<Incoming> ReadBody(const Request& request, const SourceText& source) {
+  auto document = ParseJson(request.body, kMaxChatDepth);
+  const bool is_own =
+      document && document->is_object() && (document->contains("interactions") || document->contains("ciphertext"));
+  if (is_own) return Incoming{.document = *std::move(document)};
+  const auto format = RecognizeFormat(source, {});
+  if (format && *format != nullptr) return Incoming{.format = *format};
+  if (!document) return Fail(std::move(document.error()));
   // A single interaction does not name its chat.
-  if (document.is_object() && !document.contains("interactions") && !document.contains("ciphertext")) {
-    return Fail(Reason::kInvalidDocument, "the document: it is no chat, as it has no interactions");
+  if (document->is_object()) {
+    return Fail(Reason::kInvalidDocument,
+                "the document: it is no chat, as it has no interactions, and no session of a tool that is known here");
   }
-  return ReadChatDocument(std::move(document), "the document");
+  return Incoming{.document = *std::move(document)};
 }
 
 // Imports the chat under its own name, or under the first free name with a number.
@@ -139,10 +155,66 @@ Result<ChatListEntry> ImportUnderFreeName(Engine& engine, const IncomingChat& ch
   return imported;
 }
 
+Reply ReplyWith(const ChatListEntry& imported, Json notes) {
+  Json json = ToJson(imported.summary);
+  json["status"] = imported.status ? Json(ToString(*imported.status)) : Json(nullptr);
+  json["notes"] = std::move(notes);
+  Reply reply{.status = 201, .body = DumpJson(json)};
+  reply.headers.emplace_back("Location", "/chats/" + imported.summary.id.str());
+  return reply;
+}
+
+// Imports the sessions that are not here yet. The answer is about the last of them.
+class SessionsImport {
+ public:
+  SessionsImport(Engine& engine, std::optional<std::string> as) : engine_(engine), as_(std::move(as)) {}
+
+  Result<void> Add(FoundSession session) {
+    const std::string name = as_ ? *as_ : NameOfMoved(session, TRY(session.digest()));
+    auto turns = session.open().and_then(MovedTurns::Plan);
+    if (!turns && turns.error().code == ErrorCode::kNotFound) return {};  // without any message
+    ForeignChat foreign = TRY(TRY(std::move(turns))->ReadAll(name));
+    Json notes = foreign.notes;
+    auto imported = engine_.ImportChat(ToIncomingChat(TRY(ChatId::Parse(name)), std::move(foreign)));
+    if (!imported && imported.error().Is(Reason::kChatExists) && !as_) {
+      known_ = name;
+      return {};
+    }
+    last_ = TRY(std::move(imported));
+    notes_ = std::move(notes);
+    ++count_;
+    return {};
+  }
+
+  Result<Outcome> Answer() {
+    if (!last_ && !known_.empty()) {
+      return Fail(Reason::kChatExists, "the session was imported earlier, and is the same since: chat " + known_);
+    }
+    if (!last_) return Fail(Reason::kInvalidDocument, "the document holds no message");
+    if (count_ > 1) notes_.push_back(std::to_string(count_) + " chats were imported; this is the last one");
+    return ReplyWith(*last_, std::move(notes_));
+  }
+
+ private:
+  Engine& engine_;
+  const std::optional<std::string> as_;
+  std::optional<ChatListEntry> last_;
+  Json notes_ = Json::array();
+  std::string known_;  // a chat that was here
+  std::size_t count_ = 0;
+};
+
 Result<Outcome> Import(Engine& engine, const Request& request) {
   const auto as = request.Query("as");
   if (as && !ChatId::Parse(*as)) return Fail(Reason::kInvalidParameter, "\"as\" cannot be a chat's name");
-  auto foreign = TRY(ReadBody(request));
+  const SourceText source = SourceText::Of(request.body, "the document");
+  auto body = TRY(ReadBody(request, source));
+  if (body.format != nullptr) {
+    SessionsImport import(engine, as);
+    TRY(ForEachSession(source, *body.format, {}, [&](FoundSession session) { return import.Add(std::move(session)); }));
+    return import.Answer();
+  }
+  auto foreign = TRY(ReadChatDocument(*std::move(body.document), "the document"));
   const auto name = ChatId::Parse(as.value_or(foreign.name));
   if (!name) {
     return Fail(Reason::kInvalidDocument,
@@ -150,13 +222,7 @@ Result<Outcome> Import(Engine& engine, const Request& request) {
   }
   Json notes = foreign.notes;
   const IncomingChat chat = ToIncomingChat(*name, std::move(foreign));
-  const auto imported = TRY(as ? engine.ImportChat(chat) : ImportUnderFreeName(engine, chat));
-  Json json = ToJson(imported.summary);
-  json["status"] = imported.status ? Json(ToString(*imported.status)) : Json(nullptr);
-  json["notes"] = std::move(notes);
-  Reply reply{.status = 201, .body = DumpJson(json)};
-  reply.headers.emplace_back("Location", "/chats/" + imported.summary.id.str());
-  return reply;
+  return ReplyWith(TRY(as ? engine.ImportChat(chat) : ImportUnderFreeName(engine, chat)), std::move(notes));
 }
 
 }  // namespace

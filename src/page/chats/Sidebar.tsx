@@ -10,7 +10,7 @@ import * as requests from "../store/requests";
 import { attempt, tell, useSelect } from "../store/state";
 import type { Chat } from "../store/turn";
 import { t } from "../texts";
-import type { SearchMatches } from "../wire";
+import type { Imported, SearchMatches } from "../wire";
 import { call, exported, get } from "../wire/api";
 import { Marked } from "./Marked";
 
@@ -43,9 +43,8 @@ export function Sidebar() {
   const own = useSelect(() => cache.tools?.workspace ?? "");
   const groups = useMemo(() => (folders.length > 1 ? groupByFolder(listed, folders, own) : groupByAge(listed)), [listed, folders, own]);
   const take = (file: File): void => void attempt(async () => {
-    const exported = parsed(await file.text());
-    if (exported === undefined) return tell(t.notAChat(file.name));
-    const chat = await call<{ id: string }>("POST", "/import", exported);
+    const chat = await call<Imported>("POST", "/import", file);
+    if (chat.notes.length > 0) tell(chat.notes.join("\n"));
     openChat(chat.id);
     done();
   });
@@ -71,7 +70,7 @@ export function Sidebar() {
           done();
         }}><Icon name="plus" size={17} />{t.newChat}</button>
         <button type="button" className="quiet square" aria-label={t.importChat} title={t.importChat} data-testid="import" onClick={() => picker.current?.click()}><Icon name="upload" /></button>
-        <input ref={picker} type="file" accept="application/json,.json" hidden data-testid="import-file" onChange={(e) => {
+        <input ref={picker} type="file" accept=".json,.jsonl" hidden data-testid="import-file" onChange={(e) => {
           const file = e.target.files?.[0];
           if (file) take(file);
           e.target.value = "";
@@ -116,14 +115,6 @@ export function Sidebar() {
       )}
     </nav>
   );
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }
 
 interface ItemRow extends Row {

@@ -46,7 +46,7 @@ export async function request(method: string, path: string, body?: unknown, sign
     method,
     signal,
     headers: { Accept: "application/json", ...authorization(), ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
-    body: body === undefined ? undefined : writeExact(body),
+    body: body === undefined || body instanceof Blob ? body : writeExact(body),
   });
   if (!response.ok) throw await failureOf(response);
   return response;

@@ -1,0 +1,134 @@
+// ATIF 1.0 to 1.7, the Agent Trajectory Interchange Format of Harbor.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/text.h"
+#include "engine/moves/formats.h"
+
+namespace reprise {
+namespace {
+
+using Kind = MovedMessage::Kind;
+
+constexpr int kMostTrajectories = 8;
+
+class AtifReader {
+ public:
+  explicit AtifReader(const Json& trajectory) : trajectory_(trajectory) {}
+
+  ReadSession Read() {
+    ReadSession read;
+    read.facts.id = TextMember(trajectory_, trajectory_.contains("session_id") ? "session_id" : "trajectory_id");
+    read.messages = StepsOf(trajectory_, 0);
+    for (const MovedMessage& each : read.messages) {
+      if (!read.facts.created) read.facts.created = each.at;
+      read.facts.updated = std::max(read.facts.updated, each.at);
+    }
+    read.left_out = std::move(left_out_);
+    return read;
+  }
+
+ private:
+  std::vector<MovedMessage> StepsOf(const Json& trajectory, int depth) {
+    const std::string model = TextMember(MemberOf(trajectory, "agent"), "model_name");
+    std::vector<MovedMessage> steps;
+    for (const Json& step : ListIn(trajectory, "steps")) AddStep(step, model, depth, steps);
+    return steps;
+  }
+
+  void AddStep(const Json& json, const std::string& model, int depth, std::vector<MovedMessage>& steps) {
+    const std::string source = TextMember(json, "source");
+    MovedMessage step{.at = TimeIn(MemberOf(json, "timestamp"))};
+    step.text = TextWith(MemberOf(json, "message"), step.files);
+    if (source == "agent") {
+      TakeAnswer(json, model, step);
+      steps.push_back(step);
+    } else if (source == "user") {
+      steps.push_back(step);
+    } else if (!step.text.empty()) {
+      left_out_.Add("message of the system");
+    }
+    std::size_t number = 0;
+    for (const Json& result : ListIn(MemberOf(json, "observation"), "results")) {
+      AddResult(result, step, number++, depth, steps);
+    }
+  }
+
+  void TakeAnswer(const Json& json, const std::string& model, MovedMessage& step) {
+    step.kind = Kind::kAnswer;
+    step.group = "step " + std::to_string(CountIn(json, "step_id"));
+    step.model = json.contains("model_name") ? TextMember(json, "model_name") : model;
+    if (!step.files.empty()) left_out_.Add("image of an answer", step.files.size());
+    step.files.clear();
+    step.blocks.push_back({.kind = MovedBlock::Kind::kThinking, .text = TextMember(json, "reasoning_content")});
+    step.blocks.push_back({.text = std::exchange(step.text, {})});
+    for (const Json& call : ListIn(json, "tool_calls")) {
+      step.blocks.push_back({.kind = MovedBlock::Kind::kCall,
+                             .text = ArgumentsIn(MemberOf(call, "arguments")),
+                             .id = TextMember(call, "tool_call_id"),
+                             .name = TextMember(call, "function_name")});
+    }
+    const Json& metrics = MemberOf(json, "metrics");
+    step.usage = {.input_tokens = CountIn(metrics, "prompt_tokens"),
+                  .output_tokens = CountIn(metrics, "completion_tokens"),
+                  .cache_read_tokens = CountIn(metrics, "cached_tokens")};
+    for (const char* ids : {"prompt_token_ids", "completion_token_ids", "logprobs"}) {
+      if (metrics.contains(ids)) left_out_.Add("list of token ids or probabilities");
+    }
+  }
+
+  // A text, or parts of it with images that are files elsewhere.
+  std::string TextWith(const Json& content, std::vector<MovedFile>& files) {
+    for (const Json& part : content.is_array() ? content : Json::array()) {
+      if (TextMember(part, "type") == "image") left_out_.Add("image in a file of its own");
+    }
+    LeftOut ignored;
+    return content.is_null() ? std::string() : ResultText(content, files, ignored);
+  }
+
+  void AddResult(const Json& result, const MovedMessage& step, std::size_t number, int depth,
+                 std::vector<MovedMessage>& steps) {
+    MovedMessage made{.kind = Kind::kResult, .at = step.at, .call_id = TextMember(result, "source_call_id")};
+    made.text = TextWith(MemberOf(result, "content"), made.files);
+    made.is_error = MemberOf(result, "is_error") == true;
+    std::vector<const MovedBlock*> calls;
+    for (const MovedBlock& block : step.blocks) {
+      if (block.kind == MovedBlock::Kind::kCall) calls.push_back(&block);
+    }
+    if (made.call_id.empty() && number < calls.size()) made.call_id = calls[number]->id;
+    if (made.call_id.empty()) {  // the agent is told so without having called anything
+      made.kind = Kind::kPrompt;
+      if (!made.text.empty()) steps.push_back(std::move(made));
+      return;
+    }
+    for (const Json& ref : ListIn(result, "subagent_trajectory_ref")) AddSubAgent(ref, made.call_id, depth, steps);
+    steps.push_back(std::move(made));
+  }
+
+  void AddSubAgent(const Json& ref, const std::string& call, int depth, std::vector<MovedMessage>& steps) {
+    for (const Json& each : ListIn(trajectory_, "subagent_trajectories")) {
+      const bool is_it = !TextMember(ref, "trajectory_id").empty() &&
+                         TextMember(ref, "trajectory_id") == TextMember(each, "trajectory_id");
+      const bool is_session =
+          !TextMember(ref, "session_id").empty() && TextMember(ref, "session_id") == TextMember(each, "session_id");
+      if ((!is_it && !is_session) || depth >= kMostTrajectories) continue;
+      for (MovedMessage& step : StepsOf(each, depth + 1)) {
+        if (step.kind == Kind::kPrompt) continue;
+        step.nested = call;
+        steps.push_back(std::move(step));
+      }
+      return;
+    }
+    left_out_.Add("sub-agent in a file of its own");
+  }
+
+  const Json& trajectory_;
+  LeftOut left_out_;
+};
+
+}  // namespace
+
+ReadSession ReadAtif(const Json& session, const std::string&) { return AtifReader(session).Read(); }
+
+}  // namespace reprise

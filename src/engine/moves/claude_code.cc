@@ -1,0 +1,260 @@
+// Claude Code: a line for each content block, in a tree by parentUuid.
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+#include <utility>
+
+#include "base/text.h"
+#include "engine/moves/formats.h"
+
+namespace reprise {
+namespace {
+
+using Kind = MovedMessage::Kind;
+
+// Lines that hold nothing of the conversation.
+constexpr std::array kSilent = {
+    "queue-operation", "last-prompt", "permission-mode", "mode",       "agent-name",         "agent-color",
+    "agent-setting",   "tag",         "pr-link",         "summary",    "custom-title",       "ai-title",
+    "worktree-state",  "progress",    "system",          "attachment", "content-replacement"};
+constexpr std::uint64_t kMostOfSubAgent = 32 << 20;
+
+std::string Between(std::string_view text, std::string_view begin, std::string_view end) {
+  const std::size_t from = text.find(begin);
+  if (from == std::string_view::npos) return {};
+  const std::size_t to = text.find(end, from + begin.size());
+  return std::string(
+      Trimmed(text.substr(from + begin.size(), to == std::string_view::npos ? to : to - from - begin.size())));
+}
+
+// A message alone: `user` lines without results are prompts.
+std::vector<MovedMessage> MessagesIn(const Json& line, LeftOut& left_out) {
+  const Json& message = MemberOf(line, "message");
+  AnthropicContent content = ReadAnthropicContent(MemberOf(message, "content"), left_out);
+  std::vector<MovedMessage> messages = std::move(content.results);
+  MovedMessage& said = content.message;
+  if (TextMember(line, "type") == "assistant") {
+    said.kind = Kind::kAnswer;
+    said.text.clear();
+    said.group = TextMember(message, "id");
+    said.model = TextMember(message, "model");
+    if (said.model == "<synthetic>") said.model.clear();
+    said.usage = AnthropicUsage(MemberOf(message, "usage"));
+    messages.push_back(std::move(said));
+  } else if (!said.text.empty() || !said.files.empty()) {
+    said.blocks.clear();
+    messages.push_back(std::move(said));
+  }
+  for (MovedMessage& each : messages) each.at = TimeIn(MemberOf(line, "timestamp"));
+  return messages;
+}
+
+class ClaudeCodeReader final : public RecordReader {
+ public:
+  explicit ClaudeCodeReader(const std::string& path) : path_(path) {}
+
+  std::vector<MovedMessage> Take(const Json& line) override {
+    TakeFacts(line);
+    const std::string type = TextMember(line, "type");
+    std::vector<MovedMessage> messages;
+    if (MemberOf(line, "isSidechain") == true) {
+      messages = TakeSidechain(line);
+    } else if (type == "user" || type == "assistant") {
+      messages = TakeMessage(line, type);
+    } else if (type == "progress") {
+      messages = TakeProgress(line);
+    } else if (type == "attachment") {
+      messages = TakeAttachment(line);
+    } else if (type == "file-history-snapshot") {
+      left_out.Add("list of files as they were");
+    } else if (std::ranges::find(kSilent, type) == kSilent.end()) {
+      left_out.Add("line of a type that is not known here (" + FirstWords(type) + ")");
+    }
+    if (type == "system" && line.contains("compactMetadata")) {
+      tokens_[TextMember(line, "uuid")] = CountIn(MemberOf(line, "compactMetadata"), "preTokens");
+    }
+    PutPlaces(line, messages);
+    return messages;
+  }
+
+ private:
+  struct Command {
+    std::string text, parent;
+    std::string child{};  // the first line that it led to; empty: none yet
+  };
+
+  void TakeFacts(const Json& line) {
+    if (facts.folder.empty()) facts.folder = TextMember(line, "cwd");
+    if (facts.id.empty()) facts.id = TextMember(line, "sessionId");
+    const std::string type = TextMember(line, "type");
+    if (type == "summary") facts.title = TextMember(line, "summary");
+    if (type == "ai-title") facts.title = TextMember(line, "aiTitle");
+    if (type == "custom-title") facts.title = TextMember(line, "customTitle");
+    const auto at = TimeIn(MemberOf(line, "timestamp"));
+    if (!facts.created) facts.created = at;
+    facts.updated = std::max(facts.updated, at);
+  }
+
+  std::vector<MovedMessage> TakeMessage(const Json& line, const std::string& type) {
+    if (MemberOf(line, "isMeta") == true) {
+      left_out.Add("message that the tool added by itself");
+      return {};
+    }
+    auto messages = MessagesIn(line, left_out);
+    for (MovedMessage& message : messages) {
+      for (const MovedBlock& block : message.blocks) {
+        if (block.kind == MovedBlock::Kind::kCall) NoteTask(block);
+      }
+      if (message.kind == Kind::kPrompt) TakePrompt(line, message);
+    }
+    std::erase_if(messages, [](const MovedMessage& each) { return each.kind == Kind::kModel; });
+    if (type == "user") AddSubAgent(line, messages);
+    return messages;
+  }
+
+  void TakePrompt(const Json& line, MovedMessage& message) {
+    const std::string_view text = Trimmed(message.text);
+    if (MemberOf(line, "isCompactSummary") == true) {
+      message.kind = Kind::kSummary;
+      message.tokens_before = tokens_[TextMember(line, "parentUuid")];
+    } else if (text.starts_with("[Request interrupted by user")) {
+      message.kind = Kind::kStopped;
+    } else if (text.starts_with("<local-command-") || text.starts_with("<bash-") ||
+               text.starts_with("Caveat: The messages below")) {
+      left_out.Add("command of the tool itself");
+      message.kind = Kind::kModel;
+    } else if (text.find("<command-name>") != std::string_view::npos) {
+      const std::string arguments = Between(text, "<command-args>", "</command-args>");
+      commands_.try_emplace(TextMember(line, "uuid"),
+                            Command{.text = Between(text, "<command-name>", "</command-name>") +
+                                            (arguments.empty() ? "" : " " + arguments),
+                                    .parent = TextMember(line, "parentUuid")});
+      message.kind = Kind::kModel;
+    }
+  }
+
+  // A call that may start a sub-agent, whose lines then begin with the same text.
+  void NoteTask(const MovedBlock& block) {
+    if (block.text.find("\"prompt\"") == std::string::npos) return;
+    const auto input = ParseForeignJson(block.text, {});
+    if (input) tasks_[std::hash<std::string>()(TextMember(*input, "prompt"))] = block.id;
+  }
+
+  // Sub-agents of versions that write into the same file.
+  std::vector<MovedMessage> TakeSidechain(const Json& line) {
+    const std::string uuid = TextMember(line, "uuid"), parent = TextMember(line, "parentUuid");
+    auto messages = MessagesIn(line, left_out);
+    std::string call;
+    if (const auto found = chains_.find(parent); found != chains_.end()) call = found->second;
+    if (call.empty() && parent.empty() && !messages.empty()) call = CallWith(messages.back().text);
+    if (call.empty()) {
+      left_out.Add("step of a sub-agent whose call is missing");
+      return {};
+    }
+    chains_[uuid] = call;
+    return Nested(std::move(messages), call);
+  }
+
+  std::string CallWith(const std::string& prompt) const {
+    const auto found = tasks_.find(std::hash<std::string>()(prompt));
+    return found == tasks_.end() ? std::string() : found->second;
+  }
+
+  static std::vector<MovedMessage> Nested(std::vector<MovedMessage> messages, const std::string& call) {
+    std::erase_if(messages, [](const MovedMessage& each) { return each.kind == Kind::kPrompt; });
+    for (MovedMessage& each : messages) each.nested = call;
+    return messages;
+  }
+
+  // Newer versions tell of a sub-agent's steps in lines of their own, and keep them in a file beside.
+  std::vector<MovedMessage> TakeProgress(const Json& line) {
+    const Json& data = MemberOf(line, "data");
+    if (TextMember(data, "type") != "agent_progress" || !FileOfAgent(TextMember(data, "agentId")).empty()) return {};
+    return Nested(MessagesIn(MemberOf(data, "message"), left_out), TextMember(line, "parentToolUseID"));
+  }
+
+  void AddSubAgent(const Json& line, std::vector<MovedMessage>& messages) {
+    const std::string agent = TextMember(MemberOf(line, "toolUseResult"), "agentId");
+    const auto result = std::ranges::find(messages, Kind::kResult, &MovedMessage::kind);
+    const std::string file = FileOfAgent(agent);
+    if (result == messages.end() || file.empty()) return;
+    const std::string call = result->call_id;
+    const auto source = SourceText::Open(file);
+    if (!source || source->size() > kMostOfSubAgent) return left_out.Add("sub-agent whose file cannot be read");
+    std::vector<MovedMessage> steps;
+    const auto read = ForEachLine(*source, [&](const SourcePlace&, std::string_view text) -> Result<bool> {
+      const auto step = ParseForeignJson(text, file);
+      if (!step) return left_out.Add("line of a sub-agent, which is not complete"), true;
+      std::ranges::move(Nested(MessagesIn(*step, left_out), call), std::back_inserter(steps));
+      return true;
+    });
+    if (!read) left_out.Add("sub-agent whose file cannot be read");
+    messages.insert(result, std::make_move_iterator(steps.begin()), std::make_move_iterator(steps.end()));
+  }
+
+  // Empty if there is none. The id is a part of a name, and no path.
+  std::string FileOfAgent(const std::string& agent) const {
+    if (path_.empty() || agent.empty() || !std::ranges::all_of(agent, IsToolNameCharacter)) return {};
+    const std::filesystem::path session(path_);
+    for (const auto& folder : {session.parent_path() / session.stem() / "subagents", session.parent_path()}) {
+      std::error_code failed;
+      const auto file = folder / ("agent-" + agent + ".jsonl");
+      if (std::filesystem::is_regular_file(std::filesystem::symlink_status(file, failed))) return file.string();
+    }
+    return {};
+  }
+
+  std::vector<MovedMessage> TakeAttachment(const Json& line) {
+    const Json& attachment = MemberOf(line, "attachment");
+    if (TextMember(attachment, "type") != "queued_command") return {};
+    AnthropicContent content = ReadAnthropicContent(MemberOf(attachment, "prompt"), left_out);
+    content.message.blocks.clear();
+    content.message.at = TimeIn(MemberOf(line, "timestamp"));
+    if (IsBlank(content.message.text) || content.message.text.starts_with("<task-notification>")) return {};
+    return {std::move(content.message)};
+  }
+
+  // Says what each step continues; what says nothing is a place in the tree all the same.
+  void PutPlaces(const Json& line, std::vector<MovedMessage>& messages) {
+    const std::string uuid = TextMember(line, "uuid");
+    std::string parent = TextMember(line, "parentUuid");
+    if (parent.empty()) parent = TextMember(line, "logicalParentUuid");
+    if (const auto command = commands_.find(parent); command != commands_.end())
+      BeginCommand(command->second, uuid, line, messages);
+    if (messages.empty() && !uuid.empty() && MemberOf(line, "isSidechain") != true)
+      messages.push_back({.kind = Kind::kModel});
+    const bool is_root = line.contains("parentUuid") && MemberOf(line, "parentUuid").is_null() && parent.empty();
+    for (MovedMessage& message : messages) {
+      if (!message.nested.empty() || !message.id.empty()) continue;
+      message.id = uuid;
+      message.parent = parent;
+      message.is_root = is_root && message.kind == Kind::kPrompt;
+    }
+  }
+
+  // A command of the tool is a message of the person if the model answers.
+  void BeginCommand(Command& command, const std::string& uuid, const Json& line, std::vector<MovedMessage>& messages) {
+    const bool leads_on = TextMember(line, "type") == "assistant" || MemberOf(line, "isMeta") == true;
+    if (!leads_on || (!command.child.empty() && command.child != uuid)) return;
+    command.child = uuid;
+    MovedMessage prompt{.id = TextMember(line, "parentUuid"), .parent = command.parent, .text = command.text};
+    prompt.at = TimeIn(MemberOf(line, "timestamp"));
+    messages.insert(messages.begin(), std::move(prompt));
+  }
+
+  const std::string path_;
+  std::unordered_map<std::string, Command> commands_;     // by uuid
+  std::unordered_map<std::string, std::int64_t> tokens_;  // before a compaction, by its uuid
+  std::unordered_map<std::string, std::string> chains_;   // calls of sub-agents, by uuid of their lines
+  std::unordered_map<std::size_t, std::string> tasks_;    // calls, by hash of their prompt
+};
+
+}  // namespace
+
+std::unique_ptr<RecordReader> ReadClaudeCode(const std::string& path) {
+  return std::make_unique<ClaudeCodeReader>(path);
+}
+
+}  // namespace reprise

@@ -1,0 +1,191 @@
+// Codex: a line for each item of OpenAI's Responses API and for each event of the interface; early versions wrote the
+// items alone.
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/text.h"
+#include "engine/moves/formats.h"
+
+namespace reprise {
+namespace {
+
+using Kind = MovedMessage::Kind;
+
+// Messages with the user's role that the tool writes by itself.
+constexpr std::array kOwnTexts = {
+    "<environment_context>", "<user_instructions>",    "# AGENTS.md instructions", "<INSTRUCTIONS>",
+    "<permissions",          "<turn_aborted>",         "<collaboration_mode>",     "<skill",
+    "<user_shell_command>",  "<subagent_notification>"};
+// Events that repeat items, or hold nothing of the conversation.
+constexpr std::array kRepeating = {
+    "user_message",        "agent_message",     "agent_reasoning",   "agent_reasoning_raw_content",
+    "task_started",        "task_complete",     "turn_started",      "turn_complete",
+    "exec_command_begin",  "exec_command_end",  "context_compacted", "agent_reasoning_section_break",
+    "item_completed",      "item_started",      "patch_apply_begin", "patch_apply_end",
+    "mcp_tool_call_begin", "mcp_tool_call_end", "web_search_begin",  "web_search_end",
+    "thread_name_updated", "turn_diff",         "plan_update",       "view_image_tool_call"};
+constexpr std::array kSilentItems = {"ghost_snapshot", "other"};
+
+bool IsOwnText(std::string_view text) {
+  return std::ranges::any_of(kOwnTexts, [&](std::string_view own) { return Trimmed(text).starts_with(own); });
+}
+
+class CodexReader final : public RecordReader {
+ public:
+  std::vector<MovedMessage> Take(const Json& line) override {
+    const auto at = TimeIn(MemberOf(line, "timestamp"));
+    if (!facts.created) facts.created = at;
+    facts.updated = std::max(facts.updated, at);
+    const std::string type = TextMember(line, "type");
+    const Json& payload = MemberOf(line, "payload");
+    std::vector<MovedMessage> messages;
+    if (type == "session_meta") {
+      TakeMeta(payload);
+    } else if (type == "turn_context") {
+      if (facts.folder.empty()) facts.folder = TextMember(payload, "cwd");
+      messages.push_back({.kind = Kind::kModel, .model = TextMember(payload, "model")});
+    } else if (type == "event_msg") {
+      messages = TakeEvent(payload);
+    } else if (type == "compacted") {
+      messages.push_back({.kind = Kind::kSummary, .text = TextMember(payload, "message")});
+    } else if (type == "response_item") {
+      messages = TakeItem(payload);
+    } else if (line.contains("type")) {
+      messages = TakeItem(line);  // as the first versions wrote them
+    } else if (line.contains("id")) {
+      TakeMeta(line);
+    } else if (!line.contains("record_type")) {
+      left_out.Add("line of a type that is not known here");
+    }
+    for (MovedMessage& message : messages) message.at = at;
+    return messages;
+  }
+
+ private:
+  void TakeMeta(const Json& meta) {
+    if (facts.id.empty()) facts.id = TextMember(meta, "id");
+    if (facts.folder.empty()) facts.folder = TextMember(meta, "cwd");
+    if (!facts.created) facts.created = TimeIn(MemberOf(meta, "timestamp"));
+  }
+
+  std::vector<MovedMessage> TakeEvent(const Json& event) {
+    const std::string type = TextMember(event, "type");
+    if (type == "turn_aborted") return {{.kind = Kind::kStopped}};
+    if (type == "token_count") {
+      const Json& usage = MemberOf(MemberOf(event, "info"), "last_token_usage");
+      if (usage.is_null()) return {};
+      return {{.kind = Kind::kUsage,
+               .usage = {.input_tokens = CountIn(usage, "input_tokens"),
+                         .output_tokens = CountIn(usage, "output_tokens"),
+                         .cache_read_tokens = CountIn(usage, "cached_input_tokens")}}};
+    }
+    if (type == "error" || type == "stream_error" || type == "warning") {
+      left_out.Add("message about a failure");
+    } else if (type == "thread_rolled_back") {
+      left_out.Add("undoing of messages, which are kept");
+    } else if (std::ranges::find(kRepeating, type) == kRepeating.end()) {
+      left_out.Add("event of a type that is not known here (" + FirstWords(type) + ")");
+    }
+    return {};
+  }
+
+  std::vector<MovedMessage> TakeItem(const Json& item) {
+    const std::string type = TextMember(item, "type");
+    if (type == "message" || (type.empty() && item.contains("role"))) return TakeMessage(item);
+    MovedMessage message{.kind = Kind::kAnswer};
+    if (type == "reasoning") {
+      std::string text;
+      for (const char* list : {"summary", "content"}) {
+        for (const Json& part : ListIn(item, list)) {
+          if (text.empty() || list == std::string_view("summary"))
+            text += (text.empty() ? "" : "\n\n") + TextMember(part, "text");
+        }
+      }
+      if (!TextMember(item, "encrypted_content").empty()) left_out.Add("reasoning that only its provider can read");
+      if (text.empty()) return {};
+      message.blocks.push_back({.kind = MovedBlock::Kind::kThinking, .text = std::move(text)});
+    } else if (type == "function_call" || type == "custom_tool_call" || type == "local_shell_call" ||
+               type == "tool_search_call") {
+      message.blocks.push_back(CallIn(item, type));
+    } else if (type == "web_search_call") {
+      left_out.Add("web search of the provider");
+      return {};
+    } else if (type.ends_with("_output")) {
+      message.kind = Kind::kResult;
+      message.call_id = TextMember(item, "call_id");
+      PutOutput(MemberOf(item, "output"), message);
+    } else if (type.starts_with("compaction")) {
+      left_out.Add("summary that only its provider can read");
+      return {};
+    } else {
+      const bool silent = std::ranges::find(kSilentItems, type) != kSilentItems.end();
+      if (!silent) left_out.Add("item of a type that is not known here (" + FirstWords(type) + ")");
+      return {};
+    }
+    return {std::move(message)};
+  }
+
+  static MovedBlock CallIn(const Json& item, const std::string& type) {
+    MovedBlock call{
+        .kind = MovedBlock::Kind::kCall, .id = TextMember(item, "call_id"), .name = TextMember(item, "name")};
+    if (call.id.empty()) call.id = TextMember(item, "id");
+    if (type == "custom_tool_call") {
+      call.text = DumpJson({{"input", TextMember(item, "input")}});
+    } else {
+      call.text = ArgumentsIn(MemberOf(item, type == "local_shell_call" ? "action" : "arguments"));
+    }
+    if (call.name.empty()) call.name = type == "local_shell_call" ? "local_shell" : "tool_search";
+    return call;
+  }
+
+  // A text, which may be JSON with the text in it; an object; or a list of parts.
+  void PutOutput(const Json& output, MovedMessage& message) {
+    if (output.is_array()) return PutParts(output, message);
+    if (output.contains("text")) return PutParts(Json::array({output}), message);
+    const Json& content = MemberOf(output, "content");
+    if (content.is_array()) PutParts(content, message);
+    if (content.is_string()) message.text = content.get<std::string>();
+    message.is_error = MemberOf(output, "success") == false;
+    if (!output.is_string()) return;
+    message.text = output.get<std::string>();
+    if (!message.text.starts_with("{\"output\":")) return;
+    const auto inner = ParseForeignJson(message.text, {});
+    if (!inner || !MemberOf(*inner, "output").is_string()) return;
+    message.is_error = CountIn(MemberOf(*inner, "metadata"), "exit_code") != 0;
+    message.text = TextMember(*inner, "output");
+  }
+
+  void PutParts(const Json& parts, MovedMessage& message) {
+    for (const Json& part : parts) {
+      if (part.contains("text")) {
+        message.text += (message.text.empty() ? "" : "\n") + TextMember(part, "text");
+      } else if (auto file = FileInDataUrl(TextMember(part, "image_url"))) {
+        message.files.push_back(*std::move(file));
+      } else {
+        left_out.Add("part of a message (" + FirstWords(TextMember(part, "type")) + ")");
+      }
+    }
+  }
+
+  std::vector<MovedMessage> TakeMessage(const Json& item) {
+    MovedMessage message;
+    PutParts(ListIn(item, "content"), message);
+    const std::string role = TextMember(item, "role");
+    if (role == "assistant") {
+      message.kind = Kind::kAnswer;
+      message.blocks.push_back({.text = std::exchange(message.text, {})});
+    } else if (role != "user" || IsOwnText(message.text)) {
+      left_out.Add("message that the tool added by itself");
+      return {};
+    }
+    return {std::move(message)};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<RecordReader> ReadCodex(const std::string&) { return std::make_unique<CodexReader>(); }
+
+}  // namespace reprise

@@ -1,0 +1,219 @@
+#include "engine/moves/formats.h"
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "crypto/digest.h"
+
+namespace reprise {
+namespace {
+
+using Shape = MoveFormat::Shape;
+
+bool HasText(const Json& json, std::string_view name) { return MemberOf(json, name).is_string(); }
+
+bool IsClaudeCode(const Json& json) {
+  const bool is_placed = HasText(json, "sessionId") || (HasText(json, "cwd") && MemberOf(json, "message").is_object());
+  const bool is_line = HasText(json, "type") && is_placed && MemberOf(json, "isSidechain") != true;
+  return is_line || HasText(json, "leafUuid") || (HasText(json, "messageId") && json.contains("snapshot"));
+}
+bool IsCodex(const Json& json) {
+  const std::string type = TextMember(json, "type");
+  const bool is_line = json.contains("payload") && (type == "session_meta" || type == "response_item" ||
+                                                    type == "event_msg" || type == "turn_context");
+  return is_line || (HasText(json, "id") && HasText(json, "timestamp") && json.contains("instructions"));
+}
+bool IsGoose(const Json& json) {
+  const bool is_message = HasText(json, "role") && json.contains("created") && MemberOf(json, "content").is_array();
+  return is_message || (HasText(json, "working_dir") && !json.contains("conversation"));
+}
+bool IsGeminiLine(const Json& json) {
+  return HasText(json, "sessionId") && HasText(json, "projectHash") && !json.contains("messages");
+}
+bool IsGemini(const Json& json) {
+  return HasText(json, "sessionId") && HasText(json, "projectHash") && MemberOf(json, "messages").is_array();
+}
+bool IsContent(const Json& json) { return HasText(json, "role") && MemberOf(json, "parts").is_array(); }
+bool IsGeminiCheckpoint(const Json& json) {
+  const Json& history = json.is_array() ? json : MemberOf(json, "history");
+  return history.is_array() && !history.empty() && IsContent(history.front());
+}
+bool IsChatGpt(const Json& json) { return MemberOf(json, "mapping").is_object(); }
+bool IsClaudeExport(const Json& json) { return MemberOf(json, "chat_messages").is_array(); }
+bool IsOpenWebUi(const Json& json) {
+  const Json& chat = json.is_object() && json.contains("chat") ? MemberOf(json, "chat") : json;
+  return MemberOf(MemberOf(chat, "history"), "messages").is_object();
+}
+bool IsLibreChat(const Json& json) {
+  return HasText(json, "conversationId") &&
+         (MemberOf(json, "messages").is_array() || MemberOf(json, "messagesTree").is_array());
+}
+bool IsAtif(const Json& json) {
+  return TextMember(json, "schema_version").starts_with("ATIF-v1.") && MemberOf(json, "steps").is_array();
+}
+bool IsOpenCode(const Json& json) {
+  const bool is_export = HasText(MemberOf(json, "info"), "id") && MemberOf(json, "messages").is_array();
+  const bool is_stored = HasText(json, "id") && HasText(json, "directory") && MemberOf(json, "time").is_object();
+  return is_export || (is_stored && !HasText(json, "parentID"));  // a sub-agent's is read with its parent's
+}
+bool IsGooseExport(const Json& json) {
+  return HasText(json, "working_dir") && MemberOf(json, "conversation").is_array();
+}
+bool IsCline(const Json& json) {
+  const auto is_message = [](const Json& each) {
+    const Json& content = MemberOf(each, "content");
+    return HasText(each, "role") && (content.is_array() || content.is_string()) && !each.contains("created");
+  };
+  return json.is_array() && !json.empty() && is_message(json.front());
+}
+
+constexpr MoveFormat kFormats[] = {
+    {"claude-code", "Claude Code", Shape::kLines, IsClaudeCode, ReadClaudeCode, nullptr},
+    {"codex", "Codex", Shape::kLines, IsCodex, ReadCodex, nullptr},
+    {"gemini", "Gemini CLI", Shape::kLines, IsGeminiLine, ReadGeminiLines, nullptr},
+    {"goose", "goose", Shape::kLines, IsGoose, ReadGoose, nullptr},
+    {"chatgpt", "ChatGPT", Shape::kElements, IsChatGpt, nullptr, ReadChatGpt},
+    {"claude", "Claude", Shape::kElements, IsClaudeExport, nullptr, ReadClaudeExport},
+    {"open-webui", "Open WebUI", Shape::kElements, IsOpenWebUi, nullptr, ReadOpenWebUi},
+    {"librechat", "LibreChat", Shape::kElements, IsLibreChat, nullptr, ReadLibreChat},
+    {"atif", "ATIF", Shape::kElements, IsAtif, nullptr, ReadAtif},
+    {"opencode", "opencode", Shape::kElements, IsOpenCode, nullptr, ReadOpenCode},
+    {"goose", "goose", Shape::kElements, IsGooseExport, nullptr, ReadGooseExport},
+    {"gemini", "Gemini CLI", Shape::kElements, IsGemini, nullptr, ReadGemini},
+    {"gemini", "Gemini CLI", Shape::kWhole, IsGeminiCheckpoint, nullptr, ReadGeminiCheckpoint},
+    {"cline", "Cline", Shape::kWhole, IsCline, nullptr, ReadCline},
+};
+
+Result<Json> ReadWhole(const SourceText& source) {
+  if (source.size() > kMaxSourceRecord) {
+    return Fail(Reason::kInvalidDocument,
+                source.name() + ": a session in one piece may have " + std::to_string(kMaxSourceRecord >> 20) + " MiB");
+  }
+  return ParseForeignJson(TRY(source.Read(0, kMaxSourceRecord)), source.name());
+}
+
+// The first format of this shape that fits; null: none.
+const MoveFormat* Fitting(const Json& json, Shape shape, std::string_view only) {
+  const auto found = std::ranges::find_if(kFormats, [&](const MoveFormat& each) {
+    return each.shape == shape && (only.empty() || each.name == only) && each.fits(json);
+  });
+  return found == std::end(kFormats) ? nullptr : &*found;
+}
+
+constexpr int kFirstLines = 20;
+constexpr std::size_t kBeginning = 4096;
+
+FoundSession Found(const MoveFormat& format, const SourceText& source, ReadSession session, std::uint64_t bytes,
+                   std::string digest) {
+  for (const MovedMessage& message : session.messages) {
+    if (message.kind == MovedMessage::Kind::kPrompt && session.facts.first.empty())
+      session.facts.first = FirstWords(message.text);
+  }
+  const auto held = std::make_shared<ReadSession>(std::move(session));
+  return {.format = &format,
+          .source = source.name(),
+          .bytes = bytes,
+          .facts = held->facts,
+          .digest = [digest = std::move(digest)]() -> Result<std::string> { return digest; },
+          .open = [held]() -> Result<std::unique_ptr<MovedSession>> { return SessionOf(std::move(*held)); }};
+}
+
+std::string DigestOf(const ReadSession& session, std::string_view text) {
+  std::string all(text);  // the files beside the source count, too
+  for (const MovedMessage& each : session.messages)
+    all += each.text + each.id, all += std::to_string(each.blocks.size());
+  return Sha256Digest({all});
+}
+
+Result<std::string> DigestOf(const SourceText& source) {
+  constexpr std::size_t kPiece = 4 << 20;
+  std::string digest;
+  for (std::uint64_t offset = 0; offset < source.size(); offset += kPiece) {
+    digest = Sha256Digest({digest, TRY(source.Read(offset, kPiece))});
+  }
+  return digest;
+}
+
+}  // namespace
+
+std::span<const MoveFormat> MoveFormats() { return kFormats; }
+
+std::vector<std::string> MoveFormatNames() {
+  std::vector<std::string> names;
+  for (const MoveFormat& each : kFormats) names.emplace_back(each.name);
+  std::ranges::sort(names);
+  names.erase(std::ranges::unique(names).begin(), names.end());
+  return names;
+}
+
+Result<const MoveFormat*> RecognizeFormat(const SourceText& source, std::string_view only) {
+  const MoveFormat* format = nullptr;
+  int lines = 0;
+  bool is_lines = true;
+  std::optional<Json> alone;  // the only line
+  // An array may be one line of any length.
+  const bool is_array = Trimmed(TRY(source.Read(0, kBeginning))).starts_with('[');
+  const auto read =
+      is_array ? Result<void>() : ForEachLine(source, [&](const SourcePlace&, std::string_view line) -> Result<bool> {
+        auto json = ParseForeignJson(line, source.name());
+        is_lines = json && json->is_object();
+        if (!is_lines) return false;
+        format = Fitting(*json, Shape::kLines, only);
+        alone = lines == 0 ? std::optional(*std::move(json)) : std::nullopt;
+        return format == nullptr && ++lines < kFirstLines;
+      });
+  if (!read && read.error().code == ErrorCode::kIo) return Fail(read.error());
+  if (format != nullptr) return format;
+  if (read && is_lines && lines > 1) return nullptr;
+  if (alone) return Fitting(*alone, Shape::kElements, only);
+  TRY(ForEachElement(source, [&](const SourcePlace&, std::string_view element) -> Result<bool> {
+    const auto json = ParseForeignJson(element, source.name());
+    if (json) format = Fitting(*json, Shape::kElements, only);
+    if (json && format == nullptr) format = Fitting(Json::array({*json}), Shape::kWhole, only);
+    if (json && format == nullptr && json->is_object()) format = Fitting(*json, Shape::kWhole, only);
+    return false;
+  }));
+  return format;
+}
+
+Result<void> ForEachSession(const SourceText& source, const MoveFormat& format, const std::string& path,
+                            const std::function<Result<void>(FoundSession)>& visit) {
+  if (format.shape == Shape::kLines) {
+    const auto reader = format.reader(path);
+    FoundSession found{
+        .format = &format, .source = source.name(), .bytes = source.size(), .facts = TRY(PeekAtLines(source, *reader))};
+    found.facts.updated = source.changed_at() ? source.changed_at() : found.facts.updated;
+    found.digest = [source] { return DigestOf(source); };
+    found.open = [source, path, &format] { return OpenLines(source, format.reader(path)); };
+    return visit(std::move(found));
+  }
+  if (format.shape == Shape::kWhole) {
+    const Json json = TRY(ReadWhole(source));
+    ReadSession session = format.read(json, path);
+    std::string digest = TRY(DigestOf(source));
+    return visit(Found(format, source, std::move(session), source.size(), std::move(digest)));
+  }
+  return ForEachElement(source, [&](const SourcePlace& place, std::string_view element) -> Result<bool> {
+    const Json json = TRY(ParseForeignJson(element, source.name() + ", element " + std::to_string(place.number)));
+    if (!format.fits(json)) return true;
+    ReadSession session = format.read(json, path);
+    std::string digest = DigestOf(session, element);
+    TRY(visit(Found(format, source, std::move(session), place.length, std::move(digest))));
+    return true;
+  });
+}
+
+std::string NameOfMoved(const FoundSession& session, const std::string& digest) {
+  constexpr std::size_t kDigits = 10;
+  const auto short_of = [](const std::string& long_digest) {
+    return long_digest.substr(long_digest.find(':') + 1, kDigits);
+  };
+  const std::string& id = session.facts.id.empty() ? session.source : session.facts.id;
+  return std::string(session.format->name) + "-" + short_of(Sha256Digest({id})) + "-" + short_of(digest);
+}
+
+}  // namespace reprise

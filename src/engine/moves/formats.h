@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "engine/moves/session.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// How a tool stores its sessions (docs/moves.md).
+struct MoveFormat {
+  enum class Shape {
+    kLines,     // a session in a file of JSON lines
+    kElements,  // a session in each element of an array, or one alone
+    kWhole,     // a session in a file of JSON
+  };
+  std::string_view name;  // "claude-code"
+  std::string_view tool;  // "Claude Code"
+  Shape shape;
+  // Whether a session of the tool has this line among its first ones; for kWhole and kElements, whether this is one.
+  bool (*fits)(const Json& json);
+  // `path` is the source's, for the files beside it; empty if there are none.
+  std::unique_ptr<RecordReader> (*reader)(const std::string& path);   // of kLines; else null
+  ReadSession (*read)(const Json& session, const std::string& path);  // of the others; else null
+};
+
+// In the order in which they are tried.
+std::span<const MoveFormat> MoveFormats();
+// Their names, each once.
+std::vector<std::string> MoveFormatNames();
+
+// A session that was found in a source.
+struct FoundSession {
+  const MoveFormat* format;
+  std::string source;   // its name
+  std::uint64_t bytes;  // that it takes there
+  SessionFacts facts;
+  // A digest of what the session holds now.
+  std::function<Result<std::string>()> digest{};
+  std::function<Result<std::unique_ptr<MovedSession>>()> open{};
+};
+
+// Whether any format fits the source. `only` is the name of one; empty: all. Null: none. The failures of reading.
+Result<const MoveFormat*> RecognizeFormat(const SourceText& source, std::string_view only);
+// The sessions in a source, one by one, until `visit` fails. `path` as in MoveFormat.
+Result<void> ForEachSession(const SourceText& source, const MoveFormat& format, const std::string& path,
+                            const std::function<Result<void>(FoundSession)>& visit);
+
+// The name of the chat that the session becomes: made of the tool, the session and its content, so that the same
+// content has the same name. `digest` is FoundSession::digest's.
+std::string NameOfMoved(const FoundSession& session, const std::string& digest);
+
+// The readers; a file for each tool.
+std::unique_ptr<RecordReader> ReadClaudeCode(const std::string& path);
+std::unique_ptr<RecordReader> ReadCodex(const std::string& path);
+std::unique_ptr<RecordReader> ReadGoose(const std::string& path);
+std::unique_ptr<RecordReader> ReadGeminiLines(const std::string& path);
+ReadSession ReadGooseExport(const Json& session, const std::string& path);
+ReadSession ReadGemini(const Json& session, const std::string& path);
+ReadSession ReadGeminiCheckpoint(const Json& session, const std::string& path);
+ReadSession ReadOpenCode(const Json& session, const std::string& path);
+ReadSession ReadCline(const Json& session, const std::string& path);
+ReadSession ReadChatGpt(const Json& session, const std::string& path);
+ReadSession ReadClaudeExport(const Json& session, const std::string& path);
+ReadSession ReadOpenWebUi(const Json& session, const std::string& path);
+ReadSession ReadLibreChat(const Json& session, const std::string& path);
+ReadSession ReadAtif(const Json& session, const std::string& path);
+
+}  // namespace reprise

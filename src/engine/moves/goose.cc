@@ -1,0 +1,104 @@
+// Goose: a line about the session, then one for each message; `goose session export --format json` is one object.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/text.h"
+#include "engine/moves/formats.h"
+
+namespace reprise {
+namespace {
+
+using Kind = MovedMessage::Kind;
+
+class GooseReader final : public RecordReader {
+ public:
+  std::vector<MovedMessage> Take(const Json& line) override {
+    if (!line.contains("role")) {
+      TakeFacts(line);
+      return {};
+    }
+    MovedMessage said;
+    std::vector<MovedMessage> messages;
+    const auto at = TimeIn(MemberOf(line, "created"));
+    for (const Json& part : ListIn(line, "content")) {
+      TakePart(part, said, messages);
+    }
+    if (TextMember(line, "role") == "assistant") {
+      said.kind = Kind::kAnswer;
+      said.text.clear();
+      messages.push_back(std::move(said));
+    } else if (!said.text.empty() || !said.files.empty()) {
+      said.blocks.clear();
+      messages.push_back(std::move(said));
+    }
+    for (MovedMessage& message : messages) message.at = at;
+    facts.updated = std::max(facts.updated, at);
+    if (!facts.created) facts.created = at;
+    return messages;
+  }
+
+  void TakeFacts(const Json& about) {
+    facts.folder = TextMember(about, "working_dir");
+    facts.id = TextMember(about, "id");
+    facts.title = TextMember(about, about.contains("name") ? "name" : "description");
+    if (CountIn(about, "accumulated_total_tokens") > 0) left_out.Add("sum of tokens, which no message states");
+  }
+
+ private:
+  void TakePart(const Json& part, MovedMessage& said, std::vector<MovedMessage>& messages) {
+    const std::string type = TextMember(part, "type");
+    if (type == "text") {
+      said.text += (said.text.empty() ? "" : "\n") + TextMember(part, "text");
+      said.blocks.push_back({.text = TextMember(part, "text")});
+    } else if (type == "thinking") {
+      const Json block = {{"type", "thinking"},
+                          {"thinking", TextMember(part, "thinking")},
+                          {"signature", TextMember(part, "signature")}};
+      said.blocks.push_back({.kind = MovedBlock::Kind::kThinking,
+                             .text = TextMember(part, "thinking"),
+                             .verbatim = TextMember(part, "signature").empty() ? "" : DumpJson(block)});
+    } else if (type == "toolRequest" || type == "frontendToolRequest") {
+      const Json& call = MemberOf(MemberOf(part, "toolCall"), "value");
+      if (call.is_null()) left_out.Add("name of a call that could not be read");
+      said.blocks.push_back({.kind = MovedBlock::Kind::kCall,
+                             .text = ArgumentsIn(MemberOf(call, "arguments")),
+                             .id = TextMember(part, "id"),
+                             .name = TextMember(call, "name")});
+    } else if (type == "toolResponse") {
+      const Json& outcome = MemberOf(part, "toolResult");
+      const Json& value = MemberOf(outcome, "value");
+      MovedMessage result{.kind = Kind::kResult, .call_id = TextMember(part, "id")};
+      result.is_error = TextMember(outcome, "status") == "error" || MemberOf(value, "isError") == true;
+      result.text = result.is_error && value.is_null()
+                        ? TextMember(outcome, "error")
+                        : ResultText(value.is_object() ? MemberOf(value, "content") : value, result.files, left_out);
+      messages.push_back(std::move(result));
+    } else if (type == "image") {
+      if (auto content = DecodeBase64(TextMember(part, "data"))) {
+        said.files.push_back(
+            {.filename = {}, .mime_type = TextMember(part, "mimeType"), .content = *std::move(content)});
+      }
+    } else {
+      left_out.Add("part of a message (" + FirstWords(type) + ")");
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<RecordReader> ReadGoose(const std::string&) { return std::make_unique<GooseReader>(); }
+
+ReadSession ReadGooseExport(const Json& session, const std::string&) {
+  GooseReader reader;
+  ReadSession read;
+  reader.TakeFacts(session);
+  for (const Json& message : ListIn(session, "conversation")) {
+    std::ranges::move(reader.Take(message), std::back_inserter(read.messages));
+  }
+  read.facts = std::move(reader.facts);
+  read.left_out = std::move(reader.left_out);
+  return read;
+}
+
+}  // namespace reprise

@@ -1,0 +1,205 @@
+// opencode: the files of a session, its messages and their parts; `opencode export` is one object with all of them.
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/text.h"
+#include "engine/moves/formats.h"
+
+namespace reprise {
+namespace {
+
+using Kind = MovedMessage::Kind;
+namespace fs = std::filesystem;
+
+constexpr int kMostSessions = 4;
+constexpr std::size_t kMostFiles = 200'000;
+
+struct StoredMessage {
+  Json info;
+  std::vector<Json> parts;
+};
+
+// The JSON files of a folder, by name: ids rise with time.
+std::vector<Json> JsonFilesIn(const fs::path& folder, LeftOut& left_out) {
+  std::vector<fs::path> paths;
+  std::error_code failed;
+  for (fs::directory_iterator each(folder, failed), end; !failed && each != end && paths.size() < kMostFiles;
+       each.increment(failed)) {
+    const bool is_json = each->path().extension() == ".json" && fs::is_regular_file(each->symlink_status(failed));
+    if (is_json) paths.push_back(each->path());
+  }
+  std::ranges::sort(paths);
+  std::vector<Json> files;
+  for (const fs::path& path : paths) {
+    const auto source = SourceText::Open(path.string());
+    const auto text =
+        source ? source->Read(0, std::min<std::uint64_t>(source->size(), kMaxSourceRecord)) : std::string();
+    auto json = text ? ParseForeignJson(*text, path.string()) : Fail(ErrorCode::kIo, "");
+    if (json && json->is_object()) {
+      files.push_back(*std::move(json));
+    } else {
+      left_out.Add("file that is no JSON");
+    }
+  }
+  return files;
+}
+
+bool IsPlainName(const std::string& id) { return !id.empty() && std::ranges::all_of(id, IsToolNameCharacter); }
+
+class OpenCodeReader {
+ public:
+  // `storage` is the folder with session, message and part; empty for an export.
+  explicit OpenCodeReader(fs::path storage) : storage_(std::move(storage)) {}
+
+  ReadSession Read(const Json& session, std::vector<StoredMessage> messages) {
+    ReadSession read;
+    const Json& time = MemberOf(session, "time");
+    read.facts = {.id = TextMember(session, "id"),
+                  .title = TextMember(session, "title"),
+                  .folder = TextMember(session, "directory"),
+                  .created = TimeIn(MemberOf(time, "created")),
+                  .updated = TimeIn(MemberOf(time, "updated"))};
+    read.messages = StepsOf(messages, 0);
+    read.left_out = std::move(left_out_);
+    return read;
+  }
+
+  std::vector<StoredMessage> MessagesOf(const std::string& session) {
+    std::vector<StoredMessage> messages;
+    if (!IsPlainName(session)) return messages;
+    for (Json& info : JsonFilesIn(storage_ / "message" / session, left_out_)) {
+      const std::string id = TextMember(info, "id");
+      auto parts = IsPlainName(id) ? JsonFilesIn(storage_ / "part" / id, left_out_) : std::vector<Json>();
+      messages.push_back({.info = std::move(info), .parts = std::move(parts)});
+    }
+    return messages;
+  }
+
+ private:
+  std::vector<MovedMessage> StepsOf(const std::vector<StoredMessage>& messages, int depth) {
+    std::vector<MovedMessage> steps;
+    for (const StoredMessage& message : messages) {
+      if (TextMember(message.info, "role") == "user") {
+        AddPrompt(message, steps);
+      } else {
+        AddAnswer(message, depth, steps);
+      }
+    }
+    return steps;
+  }
+
+  void AddPrompt(const StoredMessage& message, std::vector<MovedMessage>& steps) {
+    MovedMessage prompt{.at = TimeIn(MemberOf(MemberOf(message.info, "time"), "created"))};
+    for (const Json& part : message.parts) {
+      const std::string type = TextMember(part, "type");
+      if (type == "text" && (MemberOf(part, "synthetic") == true || MemberOf(part, "ignored") == true)) {
+        left_out_.Add("message that the tool added by itself");
+      } else if (type == "text") {
+        prompt.text += (prompt.text.empty() ? "" : "\n") + TextMember(part, "text");
+      } else if (type == "file") {
+        AddFile(part, prompt.files);
+      } else if (type == "subtask") {
+        prompt.text += (prompt.text.empty() ? "" : "\n") + TextMember(part, "prompt");
+      } else if (type != "agent" && type != "compaction") {
+        left_out_.Add("part of a message (" + FirstWords(type) + ")");
+      }
+    }
+    if (!prompt.text.empty() || !prompt.files.empty()) steps.push_back(std::move(prompt));
+  }
+
+  void AddFile(const Json& part, std::vector<MovedFile>& files) {
+    auto file = FileInDataUrl(TextMember(part, "url"));
+    if (!file) return left_out_.Add("file that is kept elsewhere");
+    file->filename = TextMember(part, "filename");
+    files.push_back(*std::move(file));
+  }
+
+  void AddAnswer(const StoredMessage& message, int depth, std::vector<MovedMessage>& steps) {
+    const Json& info = message.info;
+    const auto at = TimeIn(MemberOf(MemberOf(info, "time"), "created"));
+    const bool is_summary = MemberOf(info, "summary") == true;
+    MovedMessage answer{
+        .kind = Kind::kAnswer, .group = TextMember(info, "id"), .at = at, .model = TextMember(info, "modelID")};
+    std::vector<MovedMessage> results;
+    for (const Json& part : message.parts) {
+      const std::string type = TextMember(part, "type");
+      if (type == "text") {
+        answer.blocks.push_back({.text = TextMember(part, "text")});
+      } else if (type == "reasoning") {
+        answer.blocks.push_back({.kind = MovedBlock::Kind::kThinking, .text = TextMember(part, "text")});
+      } else if (type == "tool") {
+        AddCall(part, at, depth, answer, results);
+      } else if (type == "step-finish" || type == "step-start" || type == "retry") {
+        continue;
+      } else {
+        left_out_.Add("part of an answer (" + FirstWords(type) + ")");
+      }
+    }
+    const Json& tokens = MemberOf(info, "tokens");
+    const Json& cache = MemberOf(tokens, "cache");
+    answer.usage = {.output_tokens = CountIn(tokens, "output") + CountIn(tokens, "reasoning"),
+                    .cache_read_tokens = CountIn(cache, "read"),
+                    .cache_write_tokens = CountIn(cache, "write")};
+    answer.usage.input_tokens =
+        CountIn(tokens, "input") + answer.usage.cache_read_tokens + answer.usage.cache_write_tokens;
+    const bool aborted = TextMember(MemberOf(info, "error"), "name") == "MessageAbortedError";
+    if (is_summary && !answer.blocks.empty()) {
+      steps.push_back({.kind = Kind::kSummary, .at = at, .text = answer.blocks.back().text});
+    } else if (!answer.blocks.empty()) {
+      steps.push_back(std::move(answer));
+      std::ranges::move(results, std::back_inserter(steps));
+    }
+    if (aborted) steps.push_back({.kind = Kind::kStopped});
+  }
+
+  void AddCall(const Json& part, const std::optional<Timestamp>& at, int depth, MovedMessage& answer,
+               std::vector<MovedMessage>& results) {
+    const Json& state = MemberOf(part, "state");
+    const std::string status = TextMember(state, "status"), id = TextMember(part, "callID");
+    answer.blocks.push_back({.kind = MovedBlock::Kind::kCall,
+                             .text = ArgumentsIn(MemberOf(state, "input")),
+                             .id = id,
+                             .name = TextMember(part, "tool")});
+    const std::string child = TextMember(MemberOf(state, "metadata"), "sessionId");
+    if (!child.empty()) AddSubAgent(child, id, depth, results);
+    if (status != "completed" && status != "error") return;
+    MovedMessage result{.kind = Kind::kResult, .at = at, .call_id = id, .is_error = status == "error"};
+    if (const auto end = TimeIn(MemberOf(MemberOf(state, "time"), "end"))) result.at = end;
+    result.text = TextMember(state, result.is_error ? "error" : "output");
+    for (const Json& file : ListIn(state, "attachments")) AddFile(file, result.files);
+    results.push_back(std::move(result));
+  }
+
+  void AddSubAgent(const std::string& session, const std::string& call, int depth, std::vector<MovedMessage>& results) {
+    if (storage_.empty() || depth >= kMostSessions) return left_out_.Add("sub-agent in a session of its own");
+    for (MovedMessage& step : StepsOf(MessagesOf(session), depth + 1)) {
+      const bool says = step.nested.empty() && (step.kind == Kind::kAnswer || step.kind == Kind::kResult);
+      if (!says) continue;
+      step.nested = call;
+      results.push_back(std::move(step));
+    }
+  }
+
+  const fs::path storage_;
+  LeftOut left_out_;
+};
+
+}  // namespace
+
+ReadSession ReadOpenCode(const Json& session, const std::string& path) {
+  if (session.contains("info")) {
+    std::vector<StoredMessage> messages;
+    for (const Json& message : ListIn(session, "messages")) {
+      const Json& parts = ListIn(message, "parts");
+      messages.push_back({.info = MemberOf(message, "info"), .parts = {parts.begin(), parts.end()}});
+    }
+    return OpenCodeReader({}).Read(MemberOf(session, "info"), std::move(messages));
+  }
+  // storage/session/PROJECT/ID.json
+  OpenCodeReader reader(fs::path(path).parent_path().parent_path().parent_path());
+  return reader.Read(session, reader.MessagesOf(TextMember(session, "id")));
+}
+
+}  // namespace reprise

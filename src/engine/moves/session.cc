@@ -1,0 +1,264 @@
+#include "engine/moves/session.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "engine/chat_document.h"
+
+namespace reprise {
+namespace {
+
+std::string PlaceIn(const SourceText& source, const SourcePlace& place) {
+  return source.name() + ", line " + std::to_string(place.number);
+}
+
+class LineSession final : public MovedSession {
+ public:
+  LineSession(SourceText source, std::unique_ptr<RecordReader> reader, std::vector<SourcePlace> places, bool cut_off)
+      : source_(std::move(source)), reader_(std::move(reader)), places_(std::move(places)) {
+    if (cut_off) left_out_.Add("last line, which is not complete");
+  }
+
+  std::size_t records() const override { return places_.size(); }
+  Result<std::vector<MovedMessage>> Read(std::size_t record) override {
+    const SourcePlace& place = places_[record];
+    const std::string text = TRY(source_.Read(place.offset, place.length));
+    const Json line = TRY(ParseForeignJson(text, PlaceIn(source_, place)));
+    auto messages = reader_->Take(line);
+    if (record + 1 == places_.size() && !std::exchange(was_read_, true)) {
+      facts_ = reader_->facts;
+      left_out_.Add(reader_->left_out);
+      reader_->left_out.Close();
+    }
+    return messages;
+  }
+
+ private:
+  const SourceText source_;
+  const std::unique_ptr<RecordReader> reader_;
+  const std::vector<SourcePlace> places_;
+  bool was_read_ = false;
+};
+
+class SessionInMemory final : public MovedSession {
+ public:
+  explicit SessionInMemory(ReadSession session) : messages_(std::move(session.messages)) {
+    facts_ = std::move(session.facts);
+    left_out_ = std::move(session.left_out);
+  }
+  std::size_t records() const override { return messages_.size(); }
+  Result<std::vector<MovedMessage>> Read(std::size_t record) override { return std::vector{messages_[record]}; }
+
+ private:
+  const std::vector<MovedMessage> messages_;
+};
+
+}  // namespace
+
+void LeftOut::Add(const LeftOut& other) {
+  for (const auto& [what, count] : other.counts_) Add(what, count);
+}
+
+std::vector<std::string> LeftOut::Notes() const {
+  std::vector<std::string> notes;
+  for (const auto& [what, count] : counts_) {
+    notes.push_back("left out: " + std::to_string(count) + " x " + what);
+  }
+  return notes;
+}
+
+Result<std::unique_ptr<MovedSession>> OpenLines(SourceText source, std::unique_ptr<RecordReader> reader) {
+  std::vector<SourcePlace> places;
+  std::string last;  // the line that may be cut off
+  TRY(ForEachLine(source, [&](const SourcePlace& place, std::string_view line) -> Result<bool> {
+    places.push_back(place);
+    const bool ends_source = place.offset + place.length + 1 >= source.size();
+    if (ends_source) last = line;
+    return true;
+  }));
+  const bool cut_off = !last.empty() && !ParseForeignJson(last, source.name());
+  if (cut_off) places.pop_back();
+  if (places.empty()) return Fail(Reason::kInvalidDocument, source.name() + ": it has no complete line");
+  return std::make_unique<LineSession>(std::move(source), std::move(reader), std::move(places), cut_off);
+}
+
+Result<SessionFacts> PeekAtLines(const SourceText& source, RecordReader& reader) {
+  constexpr std::uint64_t kBeginning = 1 << 20;
+  TRY(ForEachLine(source, [&](const SourcePlace& place, std::string_view line) -> Result<bool> {
+    if (const auto json = ParseForeignJson(line, PlaceIn(source, place))) {
+      for (const MovedMessage& message : reader.Take(*json)) {
+        const bool is_first = message.kind == MovedMessage::Kind::kPrompt && reader.facts.first.empty();
+        if (is_first) reader.facts.first = FirstWords(message.text);
+      }
+    }
+    const bool knows_all = !reader.facts.first.empty() && !reader.facts.folder.empty();
+    return !knows_all && place.offset < kBeginning;
+  }));
+  return reader.facts;
+}
+
+std::unique_ptr<MovedSession> SessionOf(ReadSession session) {
+  return std::make_unique<SessionInMemory>(std::move(session));
+}
+
+Result<Json> ParseForeignJson(std::string_view text, const std::string& where) {
+  constexpr int kDepth = 2000;  // an export may nest each message in the one before it
+  auto json = ParseJson(text, kDepth, DuplicateMembers::kLastWins);
+  if (!json && HasSurrogateEscape(text)) {
+    json = ParseJson(MendSurrogateEscapes(text), kDepth, DuplicateMembers::kLastWins);
+  }
+  if (!json) return Fail(Reason::kInvalidDocument, where + ": " + json.error().message);
+  return json;
+}
+
+std::optional<Timestamp> TimeIn(const Json& value) {
+  if (value.is_string()) return ParseForeignTime(value.get<std::string>());
+  if (!value.is_number()) return std::nullopt;
+  constexpr double kLatest = 253'402'300'799'000.0, kLeastMilliseconds = 100'000'000'000.0;  // the year 9999, 1973
+  double time = value.get<double>();
+  if (!(time > 0)) return std::nullopt;
+  if (time < kLeastMilliseconds) time *= 1000;
+  if (time > kLatest) return std::nullopt;
+  return Timestamp(std::chrono::milliseconds(std::llround(time)));
+}
+
+const Json& ListIn(const Json& object, std::string_view name) {
+  static const Json none = Json::array();
+  const Json& list = MemberOf(object, name);
+  return list.is_array() ? list : none;
+}
+
+std::int64_t CountIn(const Json& object, std::string_view name) {
+  constexpr std::int64_t kMost = 1'000'000'000'000;
+  const Json& value = MemberOf(object, name);
+  if (!value.is_number()) return 0;
+  const double count = value.get<double>();
+  return count > 0 && count < static_cast<double>(kMost) ? std::llround(count) : 0;
+}
+
+std::string ArgumentsIn(const Json& value) {
+  if (value.is_null()) return "{}";
+  return value.is_string() ? value.get<std::string>() : DumpJson(value);
+}
+
+std::optional<std::string> DecodeBase64(std::string text) {
+  std::erase_if(text, [](char c) { return IsSpace(c) || c == '='; });
+  std::ranges::replace(text, '+', '-');
+  std::ranges::replace(text, '/', '_');
+  return DecodeBase64Url(text);
+}
+
+std::optional<MovedFile> FileInDataUrl(std::string_view url) {
+  constexpr std::string_view kScheme = "data:", kBase64 = ";base64";
+  const std::size_t comma = url.find(',');
+  if (!url.starts_with(kScheme) || comma == std::string_view::npos) return std::nullopt;
+  std::string_view type = url.substr(kScheme.size(), comma - kScheme.size());
+  if (!type.ends_with(kBase64)) return std::nullopt;
+  type.remove_suffix(kBase64.size());
+  auto content = DecodeBase64(std::string(url.substr(comma + 1)));
+  if (!content) return std::nullopt;
+  return MovedFile{
+      .filename = {}, .mime_type = std::string(type.substr(0, type.find(';'))), .content = *std::move(content)};
+}
+
+std::string FirstWords(std::string_view text) {
+  constexpr std::size_t kCharacters = 80;
+  std::string line(Utf8Prefix(Trimmed(text), kCharacters));
+  std::ranges::replace_if(
+      line, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+  return line;
+}
+
+namespace {
+
+// An image or document in a block of Anthropic's API or of MCP.
+std::optional<MovedFile> FileInBlock(const Json& block) {
+  const Json& source = MemberOf(block, "source");
+  std::string type = TextMember(source, "media_type"), data = TextMember(source, "data");
+  if (data.empty()) type = TextMember(block, "mimeType"), data = TextMember(block, "data");
+  if (type.empty() || data.empty()) return std::nullopt;
+  auto content = TextMember(source, "type") == "text" ? std::optional(std::move(data)) : DecodeBase64(std::move(data));
+  if (!content) return std::nullopt;
+  return MovedFile{
+      .filename = TextMember(block, "title"), .mime_type = std::move(type), .content = *std::move(content)};
+}
+
+void AddText(std::string& to, const std::string& text) {
+  if (!to.empty() && !text.empty()) to += "\n";
+  to += text;
+}
+
+}  // namespace
+
+std::string ResultText(const Json& content, std::vector<MovedFile>& files, LeftOut& left_out) {
+  if (content.is_string()) return content.get<std::string>();
+  if (content.is_object()) return ResultText(Json::array({content}), files, left_out);
+  std::string text;
+  for (const Json& block : content.is_array() ? content : Json::array()) {
+    const std::string type = TextMember(block, "type");
+    if (block.is_string()) {
+      AddText(text, block.get<std::string>());
+    } else if (block.contains("text")) {
+      AddText(text, TextMember(block, "text"));
+    } else if (auto file = FileInBlock(block)) {
+      files.push_back(*std::move(file));
+    } else if (!MemberOf(block, "resource").is_null()) {
+      AddText(text, TextMember(MemberOf(block, "resource"), "text"));
+    } else {
+      left_out.Add("part of a result (" + type + ")");
+    }
+  }
+  return text;
+}
+
+AnthropicContent ReadAnthropicContent(const Json& content, LeftOut& left_out) {
+  AnthropicContent read;
+  MovedMessage& message = read.message;
+  if (content.is_string()) {
+    message.text = content.get<std::string>();
+    message.blocks.push_back({.text = message.text});
+    return read;
+  }
+  for (const Json& block : content.is_array() ? content : Json::array()) {
+    const std::string type = TextMember(block, "type");
+    if (type == "text") {
+      AddText(message.text, TextMember(block, "text"));
+      message.blocks.push_back({.text = TextMember(block, "text")});
+    } else if (type == "thinking" || type == "redacted_thinking") {
+      message.blocks.push_back(
+          {.kind = MovedBlock::Kind::kThinking,
+           .text = TextMember(block, "thinking"),
+           .verbatim = block.contains("signature") || block.contains("data") ? DumpJson(block) : ""});
+    } else if (type == "tool_use" || type == "server_tool_use" || type == "mcp_tool_use") {
+      message.blocks.push_back({.kind = MovedBlock::Kind::kCall,
+                                .text = ArgumentsIn(MemberOf(block, "input")),
+                                .id = TextMember(block, "id"),
+                                .name = TextMember(block, "name")});
+    } else if (type.ends_with("tool_result")) {
+      MovedMessage result{.kind = MovedMessage::Kind::kResult, .call_id = TextMember(block, "tool_use_id")};
+      result.text = ResultText(MemberOf(block, "content"), result.files, left_out);
+      result.is_error = MemberOf(block, "is_error") == true;
+      read.results.push_back(std::move(result));
+    } else if (auto file = FileInBlock(block)) {
+      message.files.push_back(*std::move(file));
+    } else {
+      left_out.Add("part of a message (" + type + ")");
+    }
+  }
+  return read;
+}
+
+TokenUsage AnthropicUsage(const Json& usage) {
+  TokenUsage tokens{.output_tokens = CountIn(usage, "output_tokens"),
+                    .cache_read_tokens = CountIn(usage, "cache_read_input_tokens"),
+                    .cache_write_tokens = CountIn(usage, "cache_creation_input_tokens")};
+  tokens.input_tokens = CountIn(usage, "input_tokens") + tokens.cache_read_tokens + tokens.cache_write_tokens;
+  return tokens;
+}
+
+}  // namespace reprise

@@ -1,0 +1,158 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "engine/moves/source_text.h"
+#include "reprise/event.h"
+#include "reprise/result.h"
+#include "reprise/timestamp.h"
+
+// Sessions of other tools, in one form for all of them.
+namespace reprise {
+
+struct MovedFile {
+  std::string filename, mime_type, content;
+};
+
+// A part of an answer, in the model's order.
+struct MovedBlock {
+  enum class Kind { kText, kThinking, kCall };
+  Kind kind = Kind::kText;
+  std::string text{};      // of a call: its arguments, JSON
+  std::string id{};        // of a call
+  std::string name{};      // of a call
+  std::string verbatim{};  // of thinking: the block that Anthropic wants back, with its signature; empty: none
+};
+
+// A step of a session.
+struct MovedMessage {
+  enum class Kind {
+    kPrompt,   // a person's message: `text`, `files`
+    kAnswer,   // a model's, or a piece of one: `blocks`, `usage`, `model`
+    kResult,   // of the call `call_id`: `text`, `files`, `is_error`
+    kSummary,  // `text` replaces all messages before it
+    kUsage,    // of the answer before it
+    kModel,    // `model` answers from here on
+    kStopped,  // by a person
+  };
+  Kind kind = Kind::kPrompt;
+  std::string id{};      // in the source; empty: nothing refers to it
+  std::string parent{};  // the message that it continues; empty: the one before it
+  bool is_root = false;  // a prompt that continues nothing
+  std::string group{};   // an answer in pieces: they share this name. Empty: a piece continues the piece before it
+  std::string nested{};  // the call whose sub-agent took this step; empty: none
+  std::optional<Timestamp> at{};
+  std::string text{};
+  std::vector<MovedFile> files{};
+  std::vector<MovedBlock> blocks{};
+  std::string call_id{};
+  bool is_error = false;
+  std::string model{};
+  TokenUsage usage{};
+  std::int64_t tokens_before = 0;  // of kSummary: of the request; 0: unknown
+};
+
+// Counts what an import leaves out, by its name in the singular.
+class LeftOut {
+ public:
+  void Add(const std::string& what, std::size_t count = 1) {
+    if (!is_closed_ && count > 0) counts_[what] += count;
+  }
+  void Add(const LeftOut& other);
+  // Counts nothing more: what is read again was counted.
+  void Close() { is_closed_ = true; }
+  // "3 attachments were left out"
+  std::vector<std::string> Notes() const;
+
+ private:
+  std::map<std::string, std::size_t> counts_;
+  bool is_closed_ = false;
+};
+
+struct SessionFacts {
+  std::string id{};      // the tool's name for the session
+  std::string title{};   // empty: the first message says it
+  std::string folder{};  // that its agent worked in; empty: unknown
+  std::string head{};    // MovedMessage::id of the step that it ends at; empty: the last one
+  std::string first{};   // the beginning of the first message, for lists
+  std::optional<Timestamp> created{}, updated{};
+};
+
+// A session to read. Not thread-safe.
+class MovedSession {
+ public:
+  virtual ~MovedSession() = default;
+  // Complete after every record was read once, in order.
+  const SessionFacts& facts() const { return facts_; }
+  virtual std::size_t records() const = 0;
+  // The steps of a record; always the same once all were read in order. kInvalidArgument (reason "invalid_document") if
+  // it is unusable; the message names file and line. kIo.
+  virtual Result<std::vector<MovedMessage>> Read(std::size_t record) = 0;
+  // What the first reading found no place for.
+  LeftOut& left_out() { return left_out_; }
+
+ protected:
+  SessionFacts facts_;
+  LeftOut left_out_;
+};
+
+// Reads the records of a format one by one. `Take` may keep what later records need.
+class RecordReader {
+ public:
+  virtual ~RecordReader() = default;
+  virtual std::vector<MovedMessage> Take(const Json& line) = 0;
+
+  SessionFacts facts;
+  LeftOut left_out;
+};
+
+// A session of one record for each line. kInvalidArgument (reason "invalid_document") if any but the last line is not
+// JSON: a session that goes on may be cut off there, which is noted.
+Result<std::unique_ptr<MovedSession>> OpenLines(SourceText source, std::unique_ptr<RecordReader> reader);
+// Only its facts, from its beginning.
+Result<SessionFacts> PeekAtLines(const SourceText& source, RecordReader& reader);
+
+// A session that is in memory.
+struct ReadSession {
+  SessionFacts facts{};
+  std::vector<MovedMessage> messages{};
+  LeftOut left_out{};
+};
+std::unique_ptr<MovedSession> SessionOf(ReadSession session);
+
+// Parses JSON of another program: of several equal members the last counts, and half surrogates are mended.
+Result<Json> ParseForeignJson(std::string_view text, const std::string& where);
+// A time as programs write it: ISO 8601, or seconds or milliseconds since 1970. nullopt: none.
+std::optional<Timestamp> TimeIn(const Json& value);
+// A member's array; an empty one if it is none.
+const Json& ListIn(const Json& object, std::string_view name);
+std::int64_t CountIn(const Json& object, std::string_view name);
+// JSON text of the arguments of a call, which may be text already; "{}" for null.
+std::string ArgumentsIn(const Json& value);
+std::optional<std::string> DecodeBase64(std::string text);
+// The file in "data:TYPE;base64,...". nullopt if it is none.
+std::optional<MovedFile> FileInDataUrl(std::string_view url);
+// The beginning of a text on one line, for lists.
+std::string FirstWords(std::string_view text);
+
+// Content blocks in the form of Anthropic's Messages API, in which several tools store messages. Text, thinking and
+// calls become an answer's blocks. In a person's message the text and files stay, and each result becomes a step of its
+// own before it.
+struct AnthropicContent {
+  std::vector<MovedMessage> results{};
+  MovedMessage message{};
+};
+AnthropicContent ReadAnthropicContent(const Json& content, LeftOut& left_out);
+TokenUsage AnthropicUsage(const Json& usage);
+// The text of a result's content, which is a text or a list of blocks; images join `files`.
+std::string ResultText(const Json& content, std::vector<MovedFile>& files, LeftOut& left_out);
+
+}  // namespace reprise

@@ -1,0 +1,163 @@
+#include "engine/moves/source_text.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+#include "base/text.h"
+#include "base/try.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kPiece = 1 << 20;
+
+tl::unexpected<Error> TooLong(const SourceText& source, std::string_view unit, std::uint64_t number) {
+  return Fail(Reason::kInvalidDocument, source.name() + ", " + std::string(unit) + " " + std::to_string(number) +
+                                            ": it is larger than " + std::to_string(kMaxSourceRecord >> 20) + " MiB");
+}
+
+// Splits a stream of bytes into the elements of an array.
+class ElementSplitter {
+ public:
+  enum class Step { kOutside, kInside, kEnded };  // of an element
+
+  // Where the byte stands.
+  Step Take(char c) {
+    if (in_string_) {
+      if (escaped_ || c == '\\') {
+        escaped_ = !escaped_;
+      } else {
+        in_string_ = c != '"';
+      }
+      return Step::kInside;
+    }
+    if (!begun_ && IsSpace(c)) return Step::kOutside;
+    if (!std::exchange(begun_, true) && c == '[') {
+      is_array_ = true;
+      depth_ = 1;
+      return Step::kOutside;
+    }
+    in_string_ = c == '"';
+    const bool ends = is_array_ && depth_ == 1 && (c == ',' || c == ']');
+    if (c == '{' || c == '[') ++depth_;
+    if (c == '}' || c == ']') --depth_;
+    return ends ? Step::kEnded : Step::kInside;
+  }
+  bool is_open() const { return in_string_ || depth_ > 0; }
+
+ private:
+  bool begun_ = false, is_array_ = false, in_string_ = false, escaped_ = false;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+Result<SourceText> SourceText::Open(const std::string& path) {
+  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file && errno == ENOENT) return Fail(ErrorCode::kNotFound, "there is no file " + path);
+  if (!file) return Fail(ErrorCode::kIo, path + " cannot be read", std::generic_category().message(errno));
+  struct stat facts {};
+  if (::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
+    return Fail(ErrorCode::kInvalidArgument, path + " is not a regular file");
+  }
+  SourceText source;
+  source.name_ = path;
+  source.size_ = static_cast<std::uint64_t>(facts.st_size);
+  source.changed_at_ = Timestamp(std::chrono::seconds(facts.st_mtim.tv_sec));
+  source.file_ = std::make_shared<const UniqueFd>(std::move(file));
+  return source;
+}
+
+SourceText SourceText::Of(std::string text, std::string name) {
+  SourceText source;
+  source.name_ = std::move(name);
+  source.size_ = text.size();
+  source.text_ = std::make_shared<const std::string>(std::move(text));
+  return source;
+}
+
+Result<std::string> SourceText::Read(std::uint64_t offset, std::size_t length) const {
+  if (offset >= size_) return std::string();
+  length = static_cast<std::size_t>(std::min<std::uint64_t>(length, size_ - offset));
+  if (text_) return text_->substr(static_cast<std::size_t>(offset), length);
+  std::string text(length, '\0');
+  for (std::size_t done = 0; done < length;) {
+    const ssize_t read = ::pread(file_->get(), text.data() + done, length - done, static_cast<off_t>(offset + done));
+    if (read < 0 && errno == EINTR) continue;
+    if (read < 0) return Fail(ErrorCode::kIo, name_ + " cannot be read", std::generic_category().message(errno));
+    if (read == 0) return Fail(ErrorCode::kIo, name_ + " became shorter while it was read");
+    done += static_cast<std::size_t>(read);
+  }
+  return text;
+}
+
+Result<void> ForEachLine(const SourceText& source, const VisitRecord& visit) {
+  std::string rest;  // of a line whose end is not read yet
+  std::uint64_t begin = 0, number = 0;
+  for (std::uint64_t offset = 0; offset < source.size();) {
+    const std::string piece = TRY(source.Read(offset, kPiece));
+    offset += piece.size();
+    rest += piece;
+    std::size_t used = 0;
+    for (;;) {
+      std::size_t end = rest.find('\n', used);
+      if (end == std::string::npos && offset < source.size()) break;
+      if (end == std::string::npos) end = rest.size();
+      const std::string_view line = std::string_view(rest).substr(used, end - used);
+      if (line.size() > kMaxSourceRecord) return TooLong(source, "line", number + 1);
+      const SourcePlace place{.offset = begin + used,
+                              .length = static_cast<std::uint32_t>(line.size()),
+                              .number = static_cast<std::uint32_t>(++number)};
+      if (!IsBlank(line) && !TRY(visit(place, line))) return {};
+      used = std::min(end + 1, rest.size());
+      if (end >= rest.size() || used == rest.size()) break;
+    }
+    if (rest.size() - used > kMaxSourceRecord) return TooLong(source, "line", number + 1);
+    rest.erase(0, used);
+    begin += used;
+  }
+  return {};
+}
+
+Result<void> ForEachElement(const SourceText& source, const VisitRecord& visit) {
+  ElementSplitter splitter;
+  std::string element;
+  std::uint64_t begin = 0;
+  std::uint32_t number = 1;
+  const auto end_element = [&](bool& go_on) -> Result<void> {
+    const std::string_view text = Trimmed(element);
+    const SourcePlace place{.offset = begin + static_cast<std::uint64_t>(text.data() - element.data()),
+                            .length = static_cast<std::uint32_t>(text.size()),
+                            .number = number};
+    if (!text.empty()) go_on = TRY(visit(place, text)), ++number;
+    element.clear();
+    return {};
+  };
+  for (std::uint64_t offset = 0; offset < source.size();) {
+    const std::string piece = TRY(source.Read(offset, kPiece));
+    for (std::size_t i = 0; i < piece.size(); ++i) {
+      const auto step = splitter.Take(piece[i]);
+      if (step == ElementSplitter::Step::kInside) {
+        if (element.empty()) begin = offset + i;
+        element += piece[i];
+        if (element.size() > kMaxSourceRecord) return TooLong(source, "element", number);
+      }
+      bool go_on = true;
+      if (step == ElementSplitter::Step::kEnded) TRY(end_element(go_on));
+      if (!go_on) return {};
+    }
+    offset += piece.size();
+  }
+  if (splitter.is_open()) return Fail(Reason::kInvalidDocument, source.name() + ": it is cut off");
+  bool go_on = true;
+  return end_element(go_on);
+}
+
+}  // namespace reprise

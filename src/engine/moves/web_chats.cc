@@ -1,0 +1,290 @@
+// The exports of Claude.ai, Open WebUI and LibreChat.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/text.h"
+#include "engine/moves/formats.h"
+#include "engine/moves/trees.h"
+
+namespace reprise {
+namespace {
+
+using Kind = MovedMessage::Kind;
+
+// A text of a web page that its attributes hold.
+std::string WithoutEntities(std::string text) {
+  constexpr std::pair<std::string_view, std::string_view> kEntities[] = {
+      {"&quot;", "\""}, {"&#x27;", "'"}, {"&#39;", "'"}, {"&lt;", "<"}, {"&gt;", ">"}, {"&amp;", "&"}};
+  std::string plain;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto entity = std::ranges::find_if(
+        kEntities, [&](const auto& each) { return text.compare(at, each.first.size(), each.first) == 0; });
+    const bool is_one = entity != std::end(kEntities);
+    plain += is_one ? entity->second : std::string_view(text).substr(at, 1);
+    at += is_one ? entity->first.size() : 1;
+  }
+  return plain;
+}
+
+// The steps of an answer that is a list of texts, thoughts, calls and results: each result ends a piece.
+class AnswerSteps {
+ public:
+  explicit AnswerSteps(MovedMessage like) : like_(std::move(like)) { like_.kind = Kind::kAnswer; }
+  void Add(MovedBlock block) {
+    if (block.text.empty() && block.kind != MovedBlock::Kind::kCall) return;
+    if (open_ == nullptr) steps_.push_back(like_), open_ = &steps_.back();
+    open_->blocks.push_back(std::move(block));
+  }
+  void AddResult(MovedMessage result) {
+    open_ = nullptr;
+    result.kind = Kind::kResult;
+    result.at = like_.at;
+    steps_.push_back(std::move(result));
+  }
+  std::vector<MovedMessage> Take(const TokenUsage& usage) && {
+    const auto last = std::ranges::find(steps_.rbegin(), steps_.rend(), Kind::kAnswer, &MovedMessage::kind);
+    if (last != steps_.rend()) last->usage = usage;
+    return std::move(steps_);
+  }
+
+ private:
+  MovedMessage like_;
+  std::vector<MovedMessage> steps_;
+  MovedMessage* open_ = nullptr;
+};
+
+// --- Claude.ai
+
+std::vector<MovedMessage> StepsOfClaude(const Json& message, LeftOut& left_out) {
+  MovedMessage said{.at = TimeIn(MemberOf(message, "created_at"))};
+  if (TextMember(message, "sender") == "human") {
+    said.text = ReadAnthropicContent(MemberOf(message, "content"), left_out).message.text;
+    if (said.text.empty()) said.text = TextMember(message, "text");
+    for (const Json& each : ListIn(message, "attachments")) {
+      said.files.push_back({.filename = TextMember(each, "file_name"),
+                            .mime_type = "text/plain",
+                            .content = TextMember(each, "extracted_content")});
+    }
+    left_out.Add("file whose content the export lacks", ListIn(message, "files").size());
+    return {std::move(said)};
+  }
+  AnswerSteps steps(said);
+  std::string call;  // for calls and results without ids
+  for (const Json& part : ListIn(message, "content")) {
+    AnthropicContent read = ReadAnthropicContent(Json::array({part}), left_out);
+    for (MovedBlock& block : read.message.blocks) {
+      if (block.kind == MovedBlock::Kind::kCall && block.id.empty())
+        block.id = "call_" + TextMember(message, "uuid") + std::to_string(call.size());
+      if (block.kind == MovedBlock::Kind::kCall) call = block.id;
+      block.verbatim.clear();  // the export has no signatures that hold
+      steps.Add(std::move(block));
+    }
+    for (MovedMessage& result : read.results) {
+      if (result.call_id.empty()) result.call_id = call;
+      steps.AddResult(std::move(result));
+    }
+  }
+  if (ListIn(message, "content").empty()) steps.Add({.text = TextMember(message, "text")});
+  return std::move(steps).Take({});
+}
+
+// --- Open WebUI
+
+std::string Attribute(std::string_view tag, std::string_view name) {
+  const std::string begin = " " + std::string(name) + "=\"";
+  const std::size_t from = tag.find(begin);
+  if (from == std::string_view::npos) return {};
+  const std::size_t to = tag.find('"', from + begin.size());
+  return WithoutEntities(
+      std::string(tag.substr(from + begin.size(), to == std::string_view::npos ? to : to - from - begin.size())));
+}
+
+// What newer versions keep of an answer: items of OpenAI's Responses API.
+void AddItem(const Json& item, AnswerSteps& steps, LeftOut& left_out) {
+  const std::string type = TextMember(item, "type");
+  std::vector<MovedFile> files;
+  if (type == "function_call") {
+    steps.Add({.kind = MovedBlock::Kind::kCall,
+               .text = ArgumentsIn(MemberOf(item, "arguments")),
+               .id = TextMember(item, "call_id"),
+               .name = TextMember(item, "name")});
+  } else if (type == "function_call_output") {
+    MovedMessage result{.call_id = TextMember(item, "call_id")};
+    result.text = ResultText(MemberOf(item, "output"), result.files, left_out);
+    steps.AddResult(std::move(result));
+  } else if (type == "message" || type == "reasoning") {
+    const bool is_thinking = type == "reasoning";
+    steps.Add({.kind = is_thinking ? MovedBlock::Kind::kThinking : MovedBlock::Kind::kText,
+               .text = ResultText(MemberOf(item, "content"), files, left_out)});
+  } else {
+    left_out.Add("part of an answer (" + FirstWords(type) + ")");
+  }
+}
+
+// Its answers are Markdown; calls and thoughts are <details> elements in it.
+std::vector<MovedMessage> StepsOfWebUi(const Json& message, const MovedMessage& like, LeftOut& left_out) {
+  AnswerSteps steps(like);
+  const Json& items = ListIn(message, "output");
+  for (const Json& item : items) AddItem(item, steps, left_out);
+  const std::string content = items.empty() ? TextMember(message, "content") : std::string();
+  std::string_view rest = content;
+  constexpr std::string_view kBegin = "<details type=\"", kEnd = "</details>";
+  while (!rest.empty()) {
+    const std::size_t begin = std::min(rest.find(kBegin), rest.size());
+    steps.Add({.text = std::string(Trimmed(rest.substr(0, begin)))});
+    rest.remove_prefix(begin);
+    if (rest.empty()) break;
+    const std::size_t tag_end = rest.find('>'), end = rest.find(kEnd);
+    if (tag_end == std::string_view::npos || end == std::string_view::npos || end < tag_end) {
+      steps.Add({.text = std::string(rest)});
+      break;
+    }
+    const std::string_view tag = rest.substr(0, tag_end);
+    const std::string type = Attribute(tag, "type");
+    if (type == "tool_calls") {
+      const std::string id = Attribute(tag, "id");
+      steps.Add({.kind = MovedBlock::Kind::kCall,
+                 .text = Attribute(tag, "arguments"),
+                 .id = id,
+                 .name = Attribute(tag, "name")});
+      const std::string result = Attribute(tag, "result");
+      const auto as_json = ParseForeignJson(result, {});
+      if (Attribute(tag, "done") == "true") {
+        steps.AddResult(
+            {.text = as_json && as_json->is_string() ? as_json->get<std::string>() : result, .call_id = id});
+      }
+    } else {
+      std::string text(rest.substr(tag_end + 1, end - tag_end - 1));
+      if (const std::size_t summary = text.find("</summary>"); summary != std::string::npos)
+        text.erase(0, summary + 10);
+      const bool is_thinking = type == "reasoning";
+      steps.Add({.kind = is_thinking ? MovedBlock::Kind::kThinking : MovedBlock::Kind::kText,
+                 .text = std::string(Trimmed(WithoutEntities(text)))});
+    }
+    rest.remove_prefix(end + kEnd.size());
+  }
+  const Json& usage = MemberOf(message, "usage");
+  return std::move(steps).Take(
+      {.input_tokens = std::max(CountIn(usage, "prompt_tokens"), CountIn(usage, "input_tokens")),
+       .output_tokens = std::max(CountIn(usage, "completion_tokens"), CountIn(usage, "output_tokens"))});
+}
+
+// --- LibreChat
+
+void AddLibreChatPart(const Json& part, AnswerSteps& steps, LeftOut& left_out) {
+  const std::string type = TextMember(part, "type");
+  const auto text_of = [&](const char* name) {
+    const Json& value = MemberOf(part, name);
+    return value.is_object() ? TextMember(value, "value") : TextMember(part, name);
+  };
+  if (type == "text" || type == "think") {
+    steps.Add({.kind = type == "text" ? MovedBlock::Kind::kText : MovedBlock::Kind::kThinking,
+               .text = text_of(type.c_str())});
+  } else if (type == "tool_call") {
+    const Json& call = MemberOf(part, "tool_call");
+    const Json& function = MemberOf(call, "function");
+    const std::string id = TextMember(call, "id");
+    const Json& made = function.is_object() ? function : call;
+    steps.Add({.kind = MovedBlock::Kind::kCall,
+               .text = ArgumentsIn(MemberOf(made, function.is_object() ? "arguments" : "args")),
+               .id = id,
+               .name = TextMember(made, "name")});
+    if (MemberOf(made, "output").is_string()) steps.AddResult({.text = TextMember(made, "output"), .call_id = id});
+  } else if (type == "error") {
+    steps.Add({.text = TextMember(part, "error")});
+  } else {
+    left_out.Add("part of a message (" + FirstWords(type) + ")");
+  }
+}
+
+std::vector<MovedMessage> StepsOfLibreChat(const Json& message, LeftOut& left_out) {
+  MovedMessage said{.at = TimeIn(MemberOf(message, "createdAt")), .text = TextMember(message, "text")};
+  left_out.Add("file whose content the export lacks", ListIn(message, "files").size());
+  if (MemberOf(message, "isCreatedByUser") == true) return {std::move(said)};
+  said.model = TextMember(message, "model");
+  const std::string text = std::exchange(said.text, {});
+  AnswerSteps steps(said);
+  for (const Json& part : ListIn(message, "content")) AddLibreChatPart(part, steps, left_out);
+  if (ListIn(message, "content").empty()) steps.Add({.text = text});
+  return std::move(steps).Take({.output_tokens = CountIn(message, "tokenCount")});
+}
+
+// Messages, each perhaps with those that follow it.
+void AddLibreChat(const Json& messages, const std::string& parent, std::vector<MessageNode>& nodes, LeftOut& left_out) {
+  for (const Json& message : messages) {
+    const std::string id = TextMember(message, "messageId"), above = TextMember(message, "parentMessageId");
+    nodes.push_back({.id = id, .parent = above.empty() ? parent : above, .steps = StepsOfLibreChat(message, left_out)});
+    AddLibreChat(ListIn(message, "children"), id, nodes, left_out);
+  }
+}
+
+}  // namespace
+
+ReadSession ReadClaudeExport(const Json& session, const std::string&) {
+  ReadSession read;
+  read.facts = {.id = TextMember(session, "uuid"),
+                .title = TextMember(session, "name"),
+                .created = TimeIn(MemberOf(session, "created_at")),
+                .updated = TimeIn(MemberOf(session, "updated_at"))};
+  std::vector<MessageNode> nodes;
+  for (const Json& message : ListIn(session, "chat_messages")) {
+    const std::string before = nodes.empty() ? "" : nodes.back().id;
+    std::string id = TextMember(message, "uuid");
+    if (id.empty()) id = "#" + std::to_string(nodes.size());
+    nodes.push_back(
+        {.id = std::move(id),
+         .parent = message.contains("parent_message_uuid") ? TextMember(message, "parent_message_uuid") : before,
+         .steps = StepsOfClaude(message, read.left_out)});
+  }
+  read.messages = StepsOfTree(std::move(nodes), read.left_out);
+  return read;
+}
+
+ReadSession ReadOpenWebUi(const Json& session, const std::string&) {
+  const Json& chat = session.contains("chat") ? MemberOf(session, "chat") : session;
+  const Json& history = MemberOf(chat, "history");
+  ReadSession read;
+  read.facts = {
+      .id = TextMember(session, "id"),
+      .title = TextMember(session, "title").empty() ? TextMember(chat, "title") : TextMember(session, "title"),
+      .head = TextMember(history, "currentId"),
+      .created = TimeIn(MemberOf(session, "created_at")),
+      .updated = TimeIn(MemberOf(session, "updated_at"))};
+  std::vector<MessageNode> nodes;
+  for (const auto& [id, message] : MemberOf(history, "messages").items()) {
+    MessageNode node{.id = id, .parent = TextMember(message, "parentId")};
+    MovedMessage said{.at = TimeIn(MemberOf(message, "timestamp")), .model = TextMember(message, "model")};
+    for (const Json& file : ListIn(message, "files")) {
+      auto image = FileInDataUrl(TextMember(file, "url"));
+      if (image && TextMember(message, "role") == "user") {
+        said.files.push_back(*std::move(image));
+      } else {
+        read.left_out.Add("file whose content the export lacks");
+      }
+    }
+    if (TextMember(message, "role") == "user") {
+      said.model.clear();
+      said.text = TextMember(message, "content");
+      node.steps.push_back(std::move(said));
+    } else {
+      node.steps = StepsOfWebUi(message, said, read.left_out);
+    }
+    nodes.push_back(std::move(node));
+  }
+  read.messages = StepsOfTree(std::move(nodes), read.left_out);
+  return read;
+}
+
+ReadSession ReadLibreChat(const Json& session, const std::string&) {
+  ReadSession read;
+  read.facts = {.id = TextMember(session, "conversationId"),
+                .title = TextMember(session, "title"),
+                .updated = TimeIn(MemberOf(session, "exportAt"))};
+  std::vector<MessageNode> nodes;
+  for (const char* list : {"messages", "messagesTree"}) AddLibreChat(ListIn(session, list), {}, nodes, read.left_out);
+  read.messages = StepsOfTree(std::move(nodes), read.left_out);
+  return read;
+}
+
+}  // namespace reprise

@@ -1,0 +1,176 @@
+"""Sessions of other tools: imported by `reprise import` and POST /import, compared with what support/moves.py reads of them by itself."""
+import json
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+
+import pytest
+from support import anthropic, moves, responses
+from support.provider import Provider, text
+from support.server import API_KEY, BINARY
+from support.timing import SOON
+
+DATA = pathlib.Path(__file__).resolve().parents[1] / "data/moves"
+SOURCES = {"claude-code": "projects/-home-ada-garden/*.jsonl", "codex": "sessions/*/*/*/*.jsonl", "goose": "*.json*", "gemini": "tmp/*/**/*.json*",
+           "cline": "tasks/*/api_conversation_history.json", "chatgpt": "*.json", "claude": "*.json", "open-webui": "*.json", "librechat": "*.json",
+           "atif": "*.json", "opencode": ["storage/session/*/ses_1.json", "export.json"]}
+
+
+def files_of(tool):
+    patterns = SOURCES[tool] if isinstance(SOURCES[tool], list) else [SOURCES[tool]]
+    return sorted({path for pattern in patterns for path in (DATA / tool).glob(pattern)})
+
+
+def reprise(home, *arguments, status=0, **environment):
+    done = subprocess.run([str(BINARY), "import", *map(str, arguments), "--data-dir", str(home.data)], cwd=home.path, env=home.environment(**environment),
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=3 * SOON, check=False)
+    assert done.returncode == status, (done.stdout[-800:], done.stderr[-800:])
+    return done
+
+
+def imported(home, *arguments, status=0, **environment):
+    return json.loads(reprise(home, *arguments, "--json", status=status, **environment).stdout)
+
+
+def interactions(client, chat):
+    return client.get(f"/chats/{chat}?branches=all&state=all").expect(200).json["interactions"]
+
+
+@pytest.fixture
+def everything(make_home):
+    """A home with all samples, imported by one command, and what it told of each chat."""
+    home = make_home()
+    told = imported(home, *[path for tool in SOURCES for path in files_of(tool)])
+    assert told["failed"] == []
+    return home, told
+
+
+def of_tool(told, tool):
+    return [chat for chat in told["imported"] if chat["source"].startswith(f"{DATA / tool}/")]
+
+
+def test_every_call_and_result_is_there_once_and_again_nothing_is_new(everything, make_server):
+    home, told = everything
+    sources = [path for tool in SOURCES for path in files_of(tool)]
+    again = imported(home, *sources)
+    assert again["imported"] == [] and again["failed"] == [] and again["known"] == len(told["imported"])
+    server = make_server(home=home)
+    server.check_records = False  # no model was asked
+    calls = 0
+    for tool in SOURCES:
+        chats = of_tool(told, tool)
+        found = [moves.of_chat(interactions(server.client, chat["chat_id"])) for chat in chats]
+        expected = [pair for path in files_of(tool) for pair in moves.sessions(tool, path)]
+        assert found == expected, tool
+        calls += sum(sum(pair[0].values()) for pair in found)
+    assert calls > 40
+    assert imported(home, *sources)["imported"] == [], "through the server, too"
+    found = server.client.get("/search?q=asters").expect(200).json["matches"]
+    assert of_tool(told, "claude-code")[0]["chat_id"] in [match["chat_id"] for match in found]
+    assert "in order" in subprocess.run([str(BINARY), "verify", "--data-dir", str(home.data)], env=home.environment(), capture_output=True, text=True,
+                                        check=True).stdout
+
+
+def test_the_chats_go_on_at_any_provider_after_any_message(everything, make_server, provider, monkeypatch):
+    home, told = everything
+    monkeypatch.setattr(Provider, "strict", True)
+    url = provider.url.removesuffix("/v1")
+    models = ["chat/some-model", "claude/claude-sonnet-4-5", "responses/gpt-5"]
+    server = make_server(home=home, config={"providers": {
+        "chat": {"type": "openai", "base_url": provider.url, "api_key": API_KEY}, "claude": {"type": "anthropic", "base_url": url, "api_key": API_KEY},
+        "responses": {"type": "openai_responses", "base_url": provider.url, "api_key": API_KEY}}, "model": models[0], "max_retries": 0})
+    server.check_records = False
+    provider.answer_with(lambda request: anthropic.message(anthropic.say("on")) if request.path == anthropic.PATH
+                         else responses.message(responses.say("on")) if request.path == responses.PATH else text("on"))
+    chance = random.Random(7)
+    for chat in told["imported"]:
+        name = chat["chat_id"]
+        place = chance.choice(interactions(server.client, name))["id"]
+        for model in models:
+            server.client.post(f"/chats/{name}/head", {"interaction_id": place}).expect(200)
+            server.client.post(f"/chats/{name}/interactions", {"user_message": "Go on.", "model": model, "stream": False}).expect(200)
+    assert len(provider.requests) == 3 * len(told["imported"])
+
+
+def test_what_our_record_has_a_place_for_is_kept(everything, make_server):
+    home, told = everything
+    server = make_server(home=home)
+    server.check_records = False
+    claude = of_tool(told, "claude-code")[0]
+    turns = interactions(server.client, claude["chat_id"])
+    by_message = {turn["user_message"]: turn for turn in turns}
+    first = by_message["Which tulips bloom in the garden list?"]
+    assert first["created_at"].startswith("2026-05-") and first["model"] == "claude-sonnet-4-5-20250929" and first["imported"]
+    assert first["usage"] == {"input_tokens": 230, "output_tokens": 40, "cache_read_tokens": 200, "cache_write_tokens": 10}
+    assert [file["mime_type"] for file in first["attachments"]] == ["image/png"]
+    answer = first["final_agent_state"]["messages"][1]
+    assert len(answer["tool_calls"]) == 2 and answer["provider_extras"]["anthropic"]["blocks"][0]["signature"] == "c2lnbmF0dXJl"
+    drawn = by_message["Ask a helper to draw them."]
+    nested = [event["event"]["type"] for event in drawn["agent_events"] if event["type"] == "NESTED"]
+    assert nested == ["TOOL_CALL", "USAGE", "TOOL_RESULT", "ANSWER", "USAGE"]
+    assert drawn["final_agent_state"]["compaction"]["summary"].startswith("This session is being continued")
+    asters, roses, review = by_message["And asters?"], by_message["And roses?"], by_message["/review the list"]
+    assert asters["parent_id"] == roses["parent_id"] == drawn["id"] and roses["edited_from"] == asters["id"] and review["parent_id"] == roses["id"]
+    assert roses["status"] == "CANCELLED" and review["status"] == "COMPLETED"
+    assert any("brand-new-line" in note for note in claude["notes"]) and any("list of files" in note for note in claude["notes"])
+    summary = server.client.get(f"/chats/{claude['chat_id']}").json
+    assert summary["title"] == "Tulips and asters" and "workspace" not in summary, "a transcript chooses no workspace"
+    grown = interactions(server.client, of_tool(told, "chatgpt")[0]["chat_id"])
+    assert [(turn["user_message"], turn["edited_from"]) for turn in grown] == [
+        ("Plan the beds.", None), ("Fewer.", None), ("Plan the beds.", "int_001"), ("Good.", None)]
+    assert grown[0]["attachments"][0]["filename"] == "file-AbC123-beds.png"
+
+
+def test_the_sessions_of_a_tool_are_found_listed_and_chosen(make_home):
+    home = make_home()
+    shutil.copytree(DATA / "claude-code/projects", home.user / ".claude/projects")
+    shutil.copytree(DATA / "codex", home.path / "codex-home")
+    listed = imported(home, "--from", "claude-code", "--list")["sessions"]
+    assert [(each["title"], each["folder"], each["imported"]) for each in listed] == [
+        ("Which tulips bloom in the garden list?", "/home/ada/garden", False), ("Counting trees", "/home/ada/garden", False)]
+    assert not home.data.exists(), "a list makes nothing"
+    assert "garden" in reprise(home, "--from", "codex", "--list", CODEX_HOME=home.path / "codex-home").stdout
+    assert len(imported(home, "--from", "codex", "--folder", "/home/ada/garden", CODEX_HOME=home.path / "codex-home")["imported"]) == 1
+    old, new = sorted((home.user / ".claude/projects/-home-ada-garden").glob("*.jsonl"))
+    os.utime(new, (1_600_000_000, 1_600_000_000))
+    assert [chat["source"] for chat in imported(home, "--from", "claude-code", "--since", "90d")["imported"]] == [str(old)]
+    with open(old, "a") as file:
+        file.write(json.dumps({"type": "user", "uuid": "later", "parentUuid": "a10", "sessionId": "x", "message": {"role": "user", "content": "Later."}}) + "\n{\"type\": \"us")
+    told = imported(home, "--from", "claude-code")
+    assert len(told["imported"]) == 2, "the changed one comes beside the first, and the other for the first time"
+    notes = next(chat["notes"] for chat in told["imported"] if chat["source"] == str(old))
+    assert any("has changed since" in note for note in notes) and any("not complete" in note for note in notes)
+    assert imported(home, "--from", "claude-code", "--list")["sessions"][0]["imported"]
+
+
+def test_what_cannot_be_read_is_named_and_leaves_nothing(make_home, tmp_path):
+    home = make_home()
+    good = files_of("claude-code")[0].read_text().splitlines(keepends=True)
+    bad = {"middle.jsonl": "".join(good[:3]) + "{broken\n" + "".join(good[3:]), "other.jsonl": '{"a": 1}\n{"b": 2}\n',
+           "cut.json": (DATA / "chatgpt/conversations.json").read_text()[:-9], "deep.json": "[" * 5000}
+    for name, content in bad.items():
+        (tmp_path / name).write_text(content)
+    (tmp_path / "link.jsonl").symlink_to("middle.jsonl")
+    told = imported(home, *[tmp_path / name for name in bad], status=1)
+    assert told["imported"] == [] or [chat["source"] for chat in told["imported"]] == [str(tmp_path / "cut.json")] * 2
+    messages = {pathlib.Path(each["source"]).name: each["message"] for each in told["failed"]}
+    assert "middle.jsonl, line 4: " in messages["middle.jsonl"] and messages.keys() == bad.keys()
+    assert imported(home, tmp_path, "--from", "gemini", status=1)["imported"] == []
+    assert "no folder" in reprise(home, "--from", "goose", status=1).stderr
+    assert "export" in reprise(home, "--from", "chatgpt", status=1).stderr
+    assert "--since" in reprise(home, "--from", "goose", "--since", "soon", status=2).stderr
+
+
+def test_the_page_s_way_takes_them_too(offline):
+    offline.check_records = False
+    client = offline.client
+    lines = files_of("codex")[1].read_bytes()
+    made = client.request("POST", "/import", lines, headers={"Content-Type": "application/json"}).expect(201, "imported").json
+    assert made["title"].startswith("Sort the list.") and any("left out" in note for note in made["notes"])
+    twice = client.request("POST", "/import", lines, headers={"Content-Type": "application/json"}).expect(409, "error").json["error"]
+    assert twice["code"] == "chat_exists" and made["id"] in twice["message"]
+    many = client.request("POST", "/import", (DATA / "chatgpt/conversations.json").read_bytes(), headers={"Content-Type": "application/json"}).expect(201).json
+    assert "2 chats were imported; this is the last one" in many["notes"]
+    client.request("POST", "/import", b'{"a": 1}\n{"b": 2}', headers={"Content-Type": "application/json"}).expect(400, "error")

@@ -1,0 +1,222 @@
+// Sessions of other tools: what becomes of the text of a source. tests/e2e/test_moves.py has whole samples of each
+// tool.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/moves/formats.h"
+#include "engine/moves/moved_turns.h"
+#include "engine/moves/trees.h"
+
+namespace reprise::test::moves_test {
+namespace {
+
+using Kind = MovedMessage::Kind;
+
+struct Read {
+  std::string format;  // empty: none
+  std::vector<Result<ForeignChat>> chats{};
+  std::string failure{};  // of the source
+};
+
+Read ReadText(const std::string& text) {
+  const SourceText source = SourceText::Of(text, "the source");
+  const auto format = RecognizeFormat(source, {});
+  if (!format) return {.format = "", .failure = format.error().message};
+  if (*format == nullptr) return {};
+  Read read{.format = std::string((*format)->name)};
+  const auto done = ForEachSession(source, **format, {}, [&](const FoundSession& session) -> Result<void> {
+    const auto turns = session.open().and_then(MovedTurns::Plan);
+    read.chats.push_back(turns.and_then([](const auto& each) { return each->ReadAll("chat"); }));
+    return {};
+  });
+  if (!done) read.failure = done.error().message;
+  return read;
+}
+
+// The only chat of a source.
+ForeignChat Chat(const std::string& text) {
+  const Read read = ReadText(text);
+  INFO(read.format << ": " << read.failure);
+  REQUIRE(read.chats.size() == 1);
+  INFO((read.chats[0] ? "" : read.chats[0].error().message));
+  REQUIRE(read.chats[0]);
+  return *read.chats[0];
+}
+
+// Every call of a state has one result, directly after it.
+bool IsWellFormed(const Messages& messages) {
+  std::size_t open = 0;
+  std::vector<std::string> ids;
+  for (const Message& message : messages) {
+    if (message.role == Role::kTool) {
+      if (open == 0 || message.tool_call_id != ids[ids.size() - open]) return false;
+      --open;
+      continue;
+    }
+    if (open > 0) return false;
+    ids.clear();
+    for (const ToolCall& call : message.tool_calls) ids.push_back(call.id);
+    open = ids.size();
+  }
+  return open == 0;
+}
+
+std::string ClaudeLine(const std::string& type, const std::string& uuid, const std::string& parent,
+                       const std::string& content, const std::string& more = "") {
+  const std::string role = type == "assistant" ? "assistant" : "user";
+  return R"({"type":")" + type + R"(","sessionId":"s","uuid":")" + uuid + R"(","parentUuid":)" +
+         (parent.empty() ? "null" : "\"" + parent + "\"") + R"(,"message":{"role":")" + role + R"(","id":"m)" + uuid +
+         R"(","content":)" + content + "}" + more + "}\n";
+}
+
+}  // namespace
+
+TEST_CASE("MovedTurns: a call without a result gets one, and one of the same id its own", "[moves]") {
+  const ForeignChat chat =
+      Chat(ClaudeLine("user", "1", "", R"("go")") +
+           ClaudeLine("assistant", "2", "1", R"([{"type":"tool_use","id":"a","name":"x","input":{}}])") +
+           ClaudeLine("user", "3", "2", R"([{"type":"tool_result","tool_use_id":"a","content":"one"}])") +
+           ClaudeLine("assistant", "4", "3", R"([{"type":"tool_use","id":"a","name":"x","input":{}}])") +
+           ClaudeLine("user", "5", "4", R"([{"type":"tool_result","tool_use_id":"a","content":"two"}])") +
+           ClaudeLine("assistant", "6", "5", R"([{"type":"tool_use","id":"b","name":"x","input":{}}])") +
+           ClaudeLine("user", "7", "6", R"([{"type":"tool_result","tool_use_id":"nobody","content":"three"}])"));
+  REQUIRE(chat.interactions.size() == 1);
+  const Messages& messages = chat.interactions[0].final_agent_state->messages;
+  CHECK(IsWellFormed(messages));
+  REQUIRE(messages.size() == 7);
+  CHECK(messages[2].content == "one");
+  CHECK(messages[4].content == "two");
+  CHECK(messages[3].tool_calls[0].id == "a_2");
+  CHECK(chat.notes == std::vector<std::string>{"left out: 1 x result of a call, which is missing",
+                                               "left out: 1 x result without its call"});
+}
+
+TEST_CASE("MovedTurns: pieces of an answer are one message, also if a result stands between them", "[moves]") {
+  const ForeignChat chat = Chat(
+      ClaudeLine("user", "1", "", R"("go")") +
+      R"({"type":"assistant","sessionId":"s","uuid":"2","parentUuid":"1","message":{"role":"assistant","id":"m","content":[{"type":"tool_use","id":"a","name":"x","input":{}}],"usage":{"output_tokens":1}}})"
+      "\n" +
+      ClaudeLine("user", "3", "2", R"([{"type":"tool_result","tool_use_id":"a","content":"one"}])") +
+      R"({"type":"assistant","sessionId":"s","uuid":"4","parentUuid":"2","message":{"role":"assistant","id":"m","content":[{"type":"tool_use","id":"b","name":"x","input":{}}],"usage":{"output_tokens":5}}})"
+      "\n" +
+      ClaudeLine("user", "5", "4", R"([{"type":"tool_result","tool_use_id":"b","content":"two"}])"));
+  const Interaction& turn = chat.interactions.at(0);
+  const Messages& messages = turn.final_agent_state->messages;
+  CHECK(IsWellFormed(messages));
+  CHECK(messages.size() == 4);
+  CHECK(turn.usage.output_tokens == 5);
+}
+
+TEST_CASE("MovedTurns: hostile links between messages end", "[moves]") {
+  // A message that continues itself, one that continues a later one, and one that continues nothing known.
+  const ForeignChat lines =
+      Chat(ClaudeLine("user", "1", "1", R"("one")") + ClaudeLine("user", "2", "3", R"("two")") +
+           ClaudeLine("user", "3", "2", R"("three")") + ClaudeLine("user", "3", "gone", R"("four")"));
+  CHECK(lines.interactions.size() == 4);
+  for (const Interaction& each : lines.interactions) CHECK((!each.parent_id || *each.parent_id < each.id));
+
+  LeftOut left_out;
+  std::vector<MessageNode> nodes;
+  for (const char* id : {"a", "b"})
+    nodes.push_back({.id = id, .parent = id == std::string("a") ? "b" : "a", .steps = {{.text = id}}});
+  CHECK(StepsOfTree(nodes, left_out).empty());
+  CHECK(left_out.Notes() == std::vector<std::string>{"left out: 2 x message that no other leads to"});
+}
+
+TEST_CASE("MovedTurns: a tree cannot ask for more than a million steps", "[moves]") {
+  std::vector<MessageNode> nodes{{.id = "p", .parent = "", .steps = {{.text = "go"}}}};
+  for (int i = 0; i < 2000; ++i) {
+    nodes.push_back({.id = "n" + std::to_string(i),
+                     .parent = i == 0 ? "p" : "n" + std::to_string(i - 1),
+                     .steps = {{.kind = Kind::kAnswer}}});
+  }
+  for (int i = 0; i < 2000; ++i)
+    nodes.push_back({.id = "c" + std::to_string(i), .parent = "n1999", .steps = {{.kind = Kind::kAnswer}}});
+  LeftOut left_out;
+  CHECK(StepsOfTree(std::move(nodes), left_out).size() == 1'000'000);
+  CHECK(left_out.Notes().size() == 1);
+}
+
+TEST_CASE("MovedTurns: what cannot be a session is refused or empty, and never half read", "[moves]") {
+  const std::string line = ClaudeLine("user", "1", "", R"("go")");
+  struct Bad {
+    const char* what;
+    std::string text;
+    std::string format, failure;  // of the source, or of the only chat
+  };
+  const std::string deep = std::string(100'000, '[');
+  for (
+      const Bad& bad : {
+          Bad{"nothing", "", "", ""},
+          Bad{"blank", " \n\n ", "", ""},
+          Bad{"no JSON", "once upon a time", "", ""},
+          Bad{"other JSON", R"({"a":1})", "", ""},
+          Bad{"other lines", "{\"a\":1}\n{\"b\":2}\n", "", ""},
+          Bad{"an array of numbers", "[1,2,3]", "", ""},
+          Bad{"too deep", deep, "", "the source: it is cut off"},
+          Bad{"an array that is cut off", R"([{"mapping":{}},{"mapp)", "chatgpt", "the source: it is cut off"},
+          Bad{"a broken line", line + "{\n" + line, "claude-code", "the source, line 2: "},
+          Bad{"a line with wrong types", R"({"type":"user","sessionId":"s","message":7,"uuid":[],"parentUuid":{}})",
+              "claude-code", "the session holds no message"},
+          Bad{"wrong types in content", ClaudeLine("user", "1", "", R"([1,null,{"type":7},{"type":"tool_result"}])"),
+              "claude-code", ""},
+          Bad{"a mapping of nonsense",
+              R"({"mapping":{"a":7,"b":{"message":[]},"c":{"message":{"author":1,"content":2}}}})", "chatgpt", ""},
+          Bad{"no conversation", R"({"mapping":{}})", "chatgpt", "the session holds no message"},
+          Bad{"parts of an export", R"({"info":{"id":"ses_1"},"messages":[{"info":7,"parts":{"a":1}},8]})", "opencode",
+              "the session holds no message"},
+          Bad{"steps of nonsense",
+              R"({"schema_version":"ATIF-v1.7","steps":[1,{"source":"agent","tool_calls":[{}],"observation":{"results":[{},{"content":{}}]}}]})",
+              "atif", ""},
+          Bad{"messages of nonsense", R"([{"role":"user","content":[{"type":"tool_use"},{}]},9])", "cline", ""},
+          Bad{"history of nonsense",
+              R"({"history":{"messages":{"a":1,"b":{"role":"assistant","content":"<details type=\"tool_calls\" done=\"true\" id=\"x"}}}})",
+              "open-webui", ""},
+      }) {
+    INFO(bad.what);
+    const Read read = ReadText(bad.text);
+    CHECK(read.format == bad.format);
+    const bool of_chat = read.failure.empty() && !read.chats.empty() && !read.chats[0];
+    CHECK((of_chat ? read.chats[0].error().message : read.failure).starts_with(bad.failure));
+    for (const auto& chat : read.chats) {
+      if (!chat) continue;
+      for (const Interaction& each : chat->interactions) CHECK(IsWellFormed(each.final_agent_state->messages));
+    }
+  }
+}
+
+TEST_CASE("MovedTurns: the last line of a session that goes on is left out", "[moves]") {
+  const std::string line = ClaudeLine("user", "1", "", R"("go")");
+  for (std::size_t cut = 1; cut + 2 < line.size(); cut += 7) {
+    const ForeignChat chat = Chat(line + line.substr(0, cut));
+    CHECK(chat.interactions.size() == 1);
+    CHECK(chat.notes == std::vector<std::string>{"left out: 1 x last line, which is not complete"});
+  }
+}
+
+TEST_CASE("MovedTurns: nothing in a transcript chooses a folder, a grant or a job", "[moves]") {
+  const ForeignChat chat =
+      Chat(ClaudeLine("user", "1", "", R"("go")",
+                      R"(,"cwd":"/etc","grants":[{"tool_name":"run_shell"}],"permissionMode":"bypassPermissions")"));
+  const Interaction& turn = chat.interactions.at(0);
+  CHECK(turn.workspace.empty());
+  CHECK(turn.final_agent_state->grants.empty());
+  CHECK(turn.final_agent_state->jobs.empty());
+  CHECK(turn.imported);
+}
+
+TEST_CASE("ForEachElement: elements are cut as they stand, whatever their strings hold", "[moves]") {
+  const std::string text = R"( [ {"a":"],[\"\\"} ,[1,[2]],  "x,]" , 7 ] )";
+  std::vector<std::string> elements;
+  REQUIRE(ForEachElement(SourceText::Of(text, "it"),
+                         [&](const SourcePlace& place, std::string_view element) -> Result<bool> {
+                           CHECK(text.substr(place.offset, place.length) == element);
+                           elements.emplace_back(element);
+                           return true;
+                         }));
+  CHECK(elements == std::vector<std::string>{R"({"a":"],[\"\\"})", "[1,[2]]", R"("x,]")", "7"});
+}
+
+}  // namespace reprise::test::moves_test
