@@ -2,8 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reprise/agenda.h"
@@ -47,6 +50,20 @@ struct ClientRequest {
   bool operator==(const ClientRequest&) const = default;
 };
 
+// Text that does not change. Its copies share memory.
+class SharedText {
+ public:
+  SharedText() = default;
+  SharedText(std::string text) : text_(std::make_shared<const std::string>(std::move(text))) {}
+  SharedText(std::shared_ptr<const std::string> text) : text_(std::move(text)) {}
+  std::string_view view() const { return text_ ? *text_ : std::string_view(); }
+  std::string str() const { return std::string(view()); }
+  bool operator==(const SharedText& other) const { return view() == other.view(); }
+
+ private:
+  std::shared_ptr<const std::string> text_;
+};
+
 // A part of a body. Numbers are unsigned; indices of messages are those of the interaction's final state.
 struct BodyPiece {
   enum class Kind {
@@ -59,7 +76,7 @@ struct BodyPiece {
     kFile,       // the chat's file `text` in base64
   };
   Kind kind = Kind::kText;
-  std::string text{};
+  SharedText text{};
   std::uint64_t first = 0, second = 0;
   bool operator==(const BodyPiece&) const = default;
 };

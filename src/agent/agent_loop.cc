@@ -8,6 +8,7 @@
 #include "agent/deferred_tools.h"
 #include "agent/prompt.h"
 #include "agent/sub_agent.h"
+#include "base/interned.h"
 #include "base/logging.h"
 #include "base/system.h"
 
@@ -307,18 +308,20 @@ const std::vector<ToolSpec>& AgentLoop::ToldSpecs() {
     told_of_ = turn_.tools;
     told_planning_ = is_planning_;
     found_tools_ = std::move(found);
-    told_specs_ = ToldOf(told_of_->specs(), limits_.edit_format);
-    std::erase_if(told_specs_, [this](const ToolSpec& spec) {
+    std::vector<ToolSpec> specs = ToldOf(told_of_->specs(), limits_.edit_format);
+    std::erase_if(specs, [this](const ToolSpec& spec) {
       const Tool* const tool = told_of_->Find(spec.name);
       if (!is_planning_ && tool != nullptr && tool->traits().ends_planning) return true;
       return told_of_->IsDeferred(spec.name) &&
              !std::binary_search(found_tools_.begin(), found_tools_.end(), spec.name);
     });
-    for (ToolSpec& spec : told_specs_) {
+    for (ToolSpec& spec : specs) {
       const Tool* const tool = told_of_->Find(spec.name);
       if (tool != nullptr && tool->traits().delegates) spec.description += sub_agents_;
     }
-    told_shortly_ = ShortToolsWithin(told_specs_, context_.budget());
+    told_shortly_ = ShortToolsWithin(specs, context_.budget());
+    static Interned<std::vector<ToolSpec>> known;
+    told_specs_ = known.Share(std::move(specs));
     if (told_shortly_ && !was_short) {
       std::string names;
       for (const std::string& name : told_shortly_->left_out) names += (names.empty() ? "" : " ") + name;
@@ -329,7 +332,7 @@ const std::vector<ToolSpec>& AgentLoop::ToldSpecs() {
                {"left_out", names}});
     }
   }
-  return told_shortly_ ? told_shortly_->specs : told_specs_;
+  return told_shortly_ ? told_shortly_->specs : *told_specs_;
 }
 
 // --- what fits -------------------------------------------------------------------------------------------------------

@@ -73,11 +73,11 @@ class AgentLoop {
   CallRunner calls_;
   Context context_;
   MessageParts message_parts_;
-  std::optional<AgentState> shown_;                   // see Sent
-  std::shared_ptr<const ToolSet> told_of_;            // the tools described to the model
-  std::vector<ToolSpec> told_specs_;                  // without the tool for edits that it is not used to
-  std::vector<std::string> found_tools_;              // deferred ones that the model knows
-  std::optional<ShortTools> told_shortly_;            // their short descriptions, if the model has little room
+  std::optional<AgentState> shown_;                          // see Sent
+  std::shared_ptr<const ToolSet> told_of_;                   // the tools described to the model
+  std::shared_ptr<const std::vector<ToolSpec>> told_specs_;  // without the tool for edits that it is not used to
+  std::vector<std::string> found_tools_;                     // deferred ones that the model knows
+  std::optional<ShortTools> told_shortly_;                   // their short descriptions, if the model has little room
   bool is_planning_ = false, told_planning_ = false;  // the chat's mode is kPlan; it was, when told_specs_ was made
   std::string sub_agents_;                            // those that the model is told of
   std::string memory_;                                // the memory in the prompt; see ShowMemory

@@ -43,8 +43,8 @@ Result<BodyMark> MarkFromJson(const Json& json) {
 }
 
 Json ToJson(const BodyPiece& piece) {
-  if (piece.kind == BodyPiece::Kind::kText) return piece.text;
-  if (piece.kind == BodyPiece::Kind::kFile) return {{"file", piece.text}};
+  if (piece.kind == BodyPiece::Kind::kText) return piece.text.view();
+  if (piece.kind == BodyPiece::Kind::kFile) return {{"file", piece.text.view()}};
   const Json value = HasCall(piece.kind) ? Json{piece.first, piece.second} : Json(piece.first);
   return {{kPieces[static_cast<int>(piece.kind)], value}};
 }

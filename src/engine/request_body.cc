@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/interned.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -131,7 +132,7 @@ std::optional<std::string_view> BytesOf(const BodyPiece& piece, std::string_view
   const auto escaped = [&](std::string_view text) -> std::string_view { return buffer = Escaped(text); };
   switch (piece.kind) {
     case BodyPiece::Kind::kText:
-      return piece.text;
+      return piece.text.view();
     case BodyPiece::Kind::kHead:
       if (piece.first > before.size()) return std::nullopt;
       return before.substr(0, piece.first);
@@ -152,6 +153,13 @@ std::optional<std::string_view> BytesOf(const BodyPiece& piece, std::string_view
   if (piece.second >= calls.size()) return std::nullopt;
   const std::string& arguments = calls[piece.second].arguments;
   return piece.kind == BodyPiece::Kind::kQuoted ? escaped(arguments) : arguments;
+}
+
+// The prompt and the tools are the same in a thousand new chats, and long.
+SharedText Kept(std::string_view text) {
+  constexpr std::size_t kLong = 1024;
+  static Interned<std::string> known;
+  return text.size() < kLong ? SharedText(std::string(text)) : SharedText(known.Share(std::string(text)));
 }
 
 // Finds the texts of messages in a body. An index of their first bytes keeps this linear; a search for each text would
@@ -248,7 +256,7 @@ void MessageFinder::Cut(std::string_view text, std::vector<BodyPiece>& pieces) {
   effort_ = 8 * text.size() + kLeastEffort;
   std::size_t literal = 0;  // begins there
   const auto add_literal = [&](std::size_t end) {
-    if (end > literal) pieces.push_back({.text = std::string(text.substr(literal, end - literal))});
+    if (end > literal) pieces.push_back({.text = Kept(text.substr(literal, end - literal))});
   };
   const std::size_t end = known_.empty() || text.size() < kShortest ? 0 : text.size() - kShortest + 1;
   for (std::size_t at = 0; effort_ > 0;) {
@@ -363,11 +371,11 @@ Result<std::string> AddUp(const SentBody& sent, std::string_view before, const M
   for (const BodyPiece& piece : sent.pieces) {
     std::optional<std::string_view> bytes = BytesOf(piece, before, messages, buffer);
     if (piece.kind == BodyPiece::Kind::kFile) {
-      const auto id = FileId::Parse(piece.text);
+      const auto id = FileId::Parse(piece.text.view());
       if (!id) return NotTheBody();
       auto content = Base64Of(*id, files);
       if (!content && IsNotFound(content.error())) {
-        return Fail(ErrorCode::kNotFound, "the request held " + piece.text + ", which was deleted since");
+        return Fail(ErrorCode::kNotFound, "the request held " + piece.text.str() + ", which was deleted since");
       }
       bytes = buffer = TRY(std::move(content));
     }

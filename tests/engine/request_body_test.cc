@@ -27,7 +27,7 @@ RequestPlace PlaceAt(std::size_t index) { return {InteractionId::FromNumber(7), 
 
 std::size_t TextIn(const SentBody& sent) {
   std::size_t bytes = 0;
-  for (const BodyPiece& piece : sent.pieces) bytes += piece.text.size();
+  for (const BodyPiece& piece : sent.pieces) bytes += piece.text.view().size();
   return bytes;
 }
 
