@@ -64,6 +64,7 @@ void OtlpTelemetry::Ended(SpanRecord span) noexcept {
 
 void OtlpTelemetry::Collect(std::vector<Metric>& metrics) const {
   metrics_.Collect(metrics);
+  if (more_) more_(metrics);
   if (!exporter_) return;
   const Exporter::Counts counts = exporter_->counts();
   metrics.push_back({.name = "reprise.telemetry.spans.sent",
