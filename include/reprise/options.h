@@ -128,6 +128,13 @@ struct TelemetryOptions {
   std::vector<std::string> problems{};  // ignored settings in OTEL_* variables, for the log
 };
 
+// Where each finished interaction is written, without secrets (docs/share.md).
+struct AutoExportOptions {
+  std::string to{};                                            // a folder, or an HTTP address; empty: nowhere
+  std::string format = "jsonl";                                // or "atif"
+  std::vector<std::pair<std::string, std::string>> headers{};  // of requests to the address; may hold secrets
+};
+
 // The place of chats.
 struct StoreOptions {
   enum class Type { kFiles, kPostgres };
@@ -230,6 +237,7 @@ struct Options {
   // How long `reprise serve` lets runs continue after a stop signal; unset: three minutes with a database, else zero.
   std::optional<std::chrono::milliseconds> drain{};
   TelemetryOptions telemetry;
+  AutoExportOptions auto_export;
   std::vector<std::string> public_hosts;  // "name" or "name:port" under which clients reach the server, beside its own
 
   bool has_workspace() const {

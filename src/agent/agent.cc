@@ -157,7 +157,8 @@ void DescribeResponse(Span& span, const AgentParts& parts, const TimedStream& st
   span.Set("gen_ai.usage.input_tokens", usage.input_tokens);
   span.Set("gen_ai.usage.output_tokens", usage.output_tokens);
   span.Set("gen_ai.usage.cache_read.input_tokens", usage.cache_read_tokens);
-  span.Set("gen_ai.usage.cache_creation.input_tokens", usage.cache_write_tokens);
+  span.Set("gen_ai.usage.cache_write.input_tokens", usage.cache_write_tokens);
+  span.Set("gen_ai.usage.cache_creation.input_tokens", usage.cache_write_tokens);  // its old name, for one version more
   const SentResponse::Finish finish = FinishOf(response);
   const std::string reason =
       finish == SentResponse::Finish::kOther ? response.truncated : std::string(ToString(finish));

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/logging.h"
+#include "base/text.h"
 
 namespace reprise {
 namespace {

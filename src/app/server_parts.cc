@@ -108,11 +108,13 @@ void ServerParts::NoteUrl(std::string_view url) {
 }
 
 void ServerParts::StartTelemetry() {
+  auto_export_.emplace(options_.auto_export, SecretsOf(options_, environ), telemetry_transport_, disk_);
   for (const std::string& problem : options_.telemetry.problems) LogWarning(problem + "; it does not count");
   if (options_.telemetry.disabled) return;
   TelemetryOptions telemetry = options_.telemetry;
   telemetry.service_version = Version();
   telemetry_ = std::make_unique<OtlpTelemetry>(telemetry_transport_, telemetry);
+  telemetry_->Also([this](std::vector<Metric>& metrics) { auto_export_->Collect(metrics); });
 }
 
 void ServerParts::SendMetricsOf(std::function<std::vector<Metric>()> source) {
@@ -171,7 +173,8 @@ TenantParts::Common ServerParts::CommonParts(bool is_operator) {
           .is_operator = is_operator,
           .audio = audio_.get(),
           .documents = documents_.get(),
-          .telemetry = telemetry_.get()};
+          .telemetry = telemetry_.get(),
+          .auto_export = &*auto_export_};
 }
 
 void ServerParts::AddPeople(ServerOptions& server) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/auto_export.h"
 #include "app/chat_bucket.h"
 #include "app/folders.h"
 #include "app/tenant_parts.h"
@@ -93,6 +94,7 @@ class ServerParts {
   CurlTransport transport_;
   CurlTransport telemetry_transport_;         // of its own, because a collector must not delay the models' answers
   std::unique_ptr<OtlpTelemetry> telemetry_;  // null if disabled
+  std::optional<AutoExport> auto_export_;
   std::map<std::string, std::shared_ptr<ModelClient>> own_models_;  // of the embedding program
   std::unique_ptr<ModelDirectory> models_;
   std::unique_ptr<Audio> audio_;

@@ -117,6 +117,11 @@ std::string WrongFolder(const std::string& text) {
   return text.starts_with('/') && !HasControlCharacter(text) ? "" : "must be the full path of a folder";
 }
 
+std::string WrongExportPlace(const std::string& text) {
+  if (text.starts_with('/') && !HasControlCharacter(text)) return "";
+  return WrongUrl(text).empty() ? "" : "must be the full path of a folder, or begin with http:// or https://";
+}
+
 std::string WrongSandboxPath(const std::string& text) {
   return text.starts_with('/') ? "" : "must be an absolute path, or begin with ~/";
 }
@@ -382,6 +387,16 @@ constexpr Setting kSettings[] = {
     {"telemetry.content",
      OF(telemetry.content),
      {.note = "what people, models and tools say is sent there", .layer = kServer}},
+    {"export.auto",
+     OF(auto_export.to),
+     {.wrong = WrongExportPlace,
+      .secrets = AddSecretsOfQuery,
+      .note = "what people, models and tools say is written there",
+      .layer = kServer}},
+    {"export.format", OF(auto_export.format), {.choices = "jsonl,atif", .layer = kServer}},
+    {"export.headers",
+     OF(auto_export.headers),
+     {.wrong = WrongValue, .is_name = IsProviderHeaderName, .secrets = AddSecretsOfHeader, .layer = kServer}},
     {"telemetry.trace_providers", OF(telemetry.trace_providers), {.layer = kServer}},
 
     {"auth.type", OF(auth.type), {.choices = ",tokens,oidc", .told = kInWords, .layer = kServer}},

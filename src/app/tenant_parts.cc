@@ -116,6 +116,7 @@ Result<void> TenantParts::Start(const Common& common) {
   parts.audit = audit_;
   parts.hooks = home_->hooks;
   parts.telemetry = common.telemetry;
+  parts.finished = [to = common.auto_export, tenant = place_.tenant](const Interaction& one) { to->Add(one, tenant); };
   parts.usage = usage_;
   parts.secrets = SecretsOf(options_, environ);
   parts.guardrails = options_.guardrails;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/auto_export.h"
 #include "app/chat_bucket.h"
 #include "app/workspace_folders.h"
 #include "crypto/key_set.h"
@@ -59,6 +60,7 @@ class TenantParts {
     Audio* audio;
     SandboxedReader* documents;
     Telemetry* telemetry;
+    AutoExport* auto_export;
   };
   // Makes the engine and recovers the runs of an earlier process. Call it once.
   Result<void> Start(const Common& common);

@@ -289,15 +289,22 @@ class Grammar {
     CLI::App* audit = Add("audit", "Print what became of every tool call, also while a server uses the folder");
     AddReading(*audit);
 
-    CLI::App* exporting = Add("export", "Take chats out, as JSON, Markdown or JSONL");
+    CLI::App* exporting = Add("export", "Take chats out, to read, to share, or for other programs");
     exporting->add_option("WHAT", out_.arguments, "CHAT, or CHAT/INTERACTION (default: all chats)");
-    exporting->add_option("--format", out_.format, "json (documents that import reads), markdown, or jsonl")
+    exporting
+        ->add_option("--format", out_.format,
+                     "json (documents that import reads), markdown, html, jsonl, atif or "
+                     "claude-code")
         ->type_name("FORMAT")
         ->default_str("json")
-        ->check(CLI::IsMember({"json", "markdown", "jsonl"}));
-    exporting->add_option("--branches", out_.branches, "head or all (default: all for json, else head)")
+        ->check(CLI::IsMember({"json", "markdown", "html", "jsonl", "atif", "claude-code"}));
+    exporting->add_option("--branches", out_.branches, "head or all (default: all for json and claude-code, else head)")
         ->type_name("WHICH")
         ->check(CLI::IsMember({"head", "all"}));
+    exporting->add_flag("--redact", out_.redact, "take out secrets of the configuration, and what looks like one");
+    exporting->add_option("--redact-word", out_.redact_words, "take out this text; can be given several times")
+        ->type_name("TEXT");
+    exporting->add_flag("--dry-run", out_.dry_run, "write nothing: say what --redact would take out");
     AddOutput(*exporting, "file or folder to write to (default: standard output)");
     AddReading(*exporting);
 

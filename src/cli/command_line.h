@@ -98,7 +98,7 @@ struct CommandLine {
   // For commands that export, import, check or convert chats.
   std::vector<std::string> arguments;          // the objects of `verify`, `export`, `import`, `encrypt` and `decrypt`
   std::string output;                          // a file or a folder; empty: stdout
-  std::string format;                          // of `export`: "json", "markdown", "jsonl"; of `blame`: "agent-trace"
+  std::string format;                          // of `export`: "json", "html", ...; of `blame`: "agent-trace"
   std::string branches;                        // of `export`: "head", "all", or empty: the format's usual choice
   std::string mode;                            // of `replay`: "recorded", "events"
   double speed = 0;                            // of `replay`: factor for the pauses between events; 0: no pauses
@@ -123,7 +123,9 @@ struct CommandLine {
   int until_released = -1;                     // of `serve`: stops when the other end of this descriptor is closed
   bool new_key = false;                        // of `serve`: gives up chats whose keys are gone
   bool force = false;                          // replaces existing files
-  bool dry_run = false;                        // of `files sweep`
+  bool redact = false;                         // of `export`: takes out what looks like a secret
+  std::vector<std::string> redact_words;       // likewise: and these texts
+  bool dry_run = false;                        // of `files sweep` and `export`
   bool list = false;                           // of `trust`, `prove` and `import`; of `completion`: prints the chats
   std::string revoke;                          // of `trust`: the file that is no longer allowed
   bool all_chats = false;                      // of `encrypt` and `decrypt`

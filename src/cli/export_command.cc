@@ -1,4 +1,7 @@
+#include <unistd.h>
+
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -6,6 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "app/embedded.h"
+#include "app/keys.h"
+#include "app/secret_finder.h"
+#include "app/secrets.h"
 #include "base/atomic_write.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
@@ -13,11 +20,17 @@
 #include "base/terminal_text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/record_chat.h"
 #include "client/archive/chat_folder.h"
 #include "client/archive/chat_reader.h"
+#include "client/archive/proof_leaves.h"
+#include "client/archive/share_page.h"
+#include "crypto/proof.h"
 #include "domain/codec.h"
+#include "domain/transcript/other_formats.h"
 #include "domain/transcript/transcript.h"
 #include "engine/history.h"
+#include "store/audit_file.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"
 
@@ -39,21 +52,28 @@ class Export {
  public:
   // `counter` counts the interactions that are read and written.
   Export(ChatReader& reader, const CommandLine& line, WorkCounter& counter, Progress& progress)
-      : store_(reader.store()),
+      : reader_(reader),
+        store_(reader.store()),
         files_(reader.files()),
         blobs_(reader.blobs()),
         data_dir_(reader.options().data_dir),
         line_(line),
         counter_(counter),
-        progress_(progress) {}
+        progress_(progress) {
+    if (!line.redact && line.redact_words.empty()) return;
+    finder_.emplace(SecretsOf(reader.options(), environ), line.redact_words);
+  }
 
   // One item at a time, so that a large folder need not fit into memory.
   Exited Run(const std::vector<RecordReference>& wanted, bool everything) {
     const bool folder = IntoFolder(wanted, everything);
-    if (line_.output.empty() && line_.format == "json" && wanted.size() != 1) {
-      return Misused("several chats as JSON need a folder to go to (--output DIR)");
+    if (line_.output.empty() && IsDocument() && wanted.size() != 1) {
+      return Misused("several chats as " + line_.format + " need a folder to go to (--output DIR)");
     }
-    if (folder) {
+    if (line_.branches == "all" && (line_.format == "atif" || line_.format == "html")) {
+      return Misused(line_.format + " holds one branch");
+    }
+    if (folder && !line_.dry_run) {
       TRY(CreateDirectories(Disk(), line_.output));
     }
     BeginProgress(wanted, folder);
@@ -63,7 +83,7 @@ class Export {
       const auto item = Load(what, everything);
       if (progress_.interrupted()) return kExitFailure;
       if (!item) continue;
-      if (folder) {
+      if (folder && !line_.dry_run) {
         auto written = Write(*item);
         if (progress_.interrupted()) return kExitFailure;
         if (written) Count(*item);
@@ -74,13 +94,15 @@ class Export {
       if (line_.format == "markdown" && !first) text += "\n";
       first = false;
       text += Text(*item);
+      if (line_.dry_run) text.clear();
       if (line_.output.empty()) Print(std::exchange(text, {}));
     }
-    if (!folder && !line_.output.empty() && !first) {
+    if (!folder && !line_.output.empty() && !first && !line_.dry_run) {
       TRY(WriteOutputFile(line_.output, text, line_.force));
       exported_.push_back(line_.output);
     }
     progress_.End();
+    SayWhatIsTaken();
     if (line_.json && !line_.output.empty()) {
       Print(DumpJson(Json{{"ok", status_ == kExitOk}, {"exported", exported_}}) + "\n");
     } else if (!exported_.empty()) {
@@ -105,6 +127,18 @@ class Export {
     progress_.Begin(std::move(task));
   }
 
+  // A format with a document for each chat.
+  bool IsDocument() const { return line_.format == "json" || line_.format == "atif" || line_.format == "html"; }
+
+  void SayWhatIsTaken() {
+    if (!finder_) return;
+    for (const auto& [kind, times] : finder_->taken()) taken_[kind] += times;
+    for (const auto& [kind, times] : taken_) {
+      Warn((line_.dry_run ? "would be taken out: " : "taken out: ") + kind + ", " + Counted(times, "time"));
+    }
+    if (taken_.empty()) Warn("nothing to take out was found");
+  }
+
   void Count(const Item& item) {
     ++chats_;
     interactions_ += item.chat.interactions.size();
@@ -115,8 +149,8 @@ class Export {
     if (IsDirectory(line_.output) || line_.output.ends_with('/')) return true;
     const bool chats =
         everything || std::ranges::any_of(wanted, [](const RecordReference& what) { return !what.interaction; });
-    if (line_.format == "json") return chats || wanted.size() > 1;
-    return line_.format == "markdown" && (everything || wanted.size() > 1);
+    if (line_.format == "json" && !finder_) return chats || wanted.size() > 1;
+    return (line_.format == "markdown" || IsDocument()) && (everything || wanted.size() > 1);
   }
 
   // Null if there is nothing to write; the reason has been printed.
@@ -148,6 +182,13 @@ class Export {
       ComplainOfDamage(item.chat);
       if (!item.chat.damaged.empty()) status_ = kExitFailure;
     }
+    if (finder_ && line_.format == "markdown") {
+      finder_->TakeFrom(item.chat.summary.title);
+      for (Interaction& one : interactions) {
+        one.final_agent_state.reset();  // which is not shown
+        if (auto redacted = Redacted(one)) one = *std::move(redacted);
+      }
+    }
     return item;
   }
 
@@ -166,18 +207,41 @@ class Export {
     });
   }
 
-  bool AllBranches() const { return line_.branches.empty() ? line_.format == "json" : line_.branches == "all"; }
+  bool AllBranches() const {
+    const bool usually = line_.format == "json" || line_.format == "claude-code";
+    return line_.branches.empty() ? usually : line_.branches == "all";
+  }
+
+  // Null after a failure, which has been printed.
+  std::optional<Interaction> Redacted(const Interaction& one) {
+    auto redacted = finder_->TakenFrom(one);
+    if (redacted) return *std::move(redacted);
+    status_ = Complain(redacted.error());
+    return std::nullopt;
+  }
 
   // The whole item as one JSON document.
   std::string Document(const Item& item) {
     if (!item.single) return WholeChat(item.chat);
     const auto interaction = store_.LoadInteraction(item.chat.summary.id, item.chat.interactions.front().id);
-    if (interaction) return DumpJson(ToJson(*interaction)) + "\n";
-    status_ = Complain(interaction.error());
+    const auto shown = interaction && finder_ ? Redacted(*interaction) : std::nullopt;
+    if (interaction && (shown || !finder_)) return DumpJson(ToJson(shown ? *shown : *interaction)) + "\n";
+    if (!interaction) status_ = Complain(interaction.error());
     return {};
   }
 
+  std::string WithoutSecrets(const ChatId& chat) {
+    auto recording = RecordForTests(reader_, chat, line_.redact_words);
+    if (!recording) {
+      status_ = Complain(recording.error());
+      return {};
+    }
+    for (const auto& [kind, times] : recording->taken) taken_[kind] += times;
+    return std::move(recording->document);
+  }
+
   std::string WholeChat(const Chat& chat) {
+    if (finder_) return WithoutSecrets(chat.summary.id);
     auto reader = OpenHistory(store_, chat.summary.id, {.all_branches = AllBranches()}, HistoryStates::kAdded, {});
     const auto text = reader ? HistoryDocument(*std::move(reader), AllBranches()).Next(std::string::npos)
                              : Fail(std::move(reader.error()));
@@ -188,7 +252,44 @@ class Export {
 
   std::string Text(const Item& item) {
     if (line_.format == "json") return Document(item);
+    if (line_.format == "html") return Page(item);
+    if (line_.format == "atif") return FormatAtif(item.chat.summary, WithMessages(item));
+    if (line_.format == "claude-code") return FormatClaudeCode(item.chat.summary, WithMessages(item));
     return line_.format == "markdown" ? Markdown(item) : Conversations(item);
+  }
+
+  // The turns with the messages that are theirs.
+  std::vector<AddedInteraction> WithMessages(const Item& item) {
+    std::vector<AddedInteraction> turns;
+    for (const Interaction& one : item.chat.interactions) {
+      auto added = store_.LoadAdded(item.chat.summary.id, one.id);
+      if (added && finder_) {
+        auto redacted = Redacted(added->interaction);
+        if (!redacted) continue;
+        added->interaction = *std::move(redacted);
+      }
+      added ? turns.push_back(*std::move(added)) : void(status_ = Complain(added.error()));
+    }
+    return turns;
+  }
+
+  // The proof of the item, to read.
+  std::string Page(const Item& item) {
+    const auto key = ProofKeyOf(reader_.options());
+    if (!key) {
+      status_ = Complain(key.error());
+      return {};
+    }
+    const ChatSource& source = reader_.source();
+    const AuditFile log(source.root(), nullptr, source.file_system());
+    Proof proof = MakeProof(ProofLeavesOf(item.chat, log), *key, Now(), "reprise " + std::string(Version()));
+    std::set<std::size_t> leaves;
+    for (std::size_t i = 0; finder_ && i < proof.leaves.size(); ++i) {
+      std::string text = proof.leaves[i].text;
+      if (finder_->TakeFrom(text)) leaves.insert(i);
+    }
+    LeaveOut(proof, leaves);
+    return SharePage(std::move(proof), item.chat, reader_, finder_ ? &*finder_ : nullptr);
   }
 
   static std::string Markdown(const Item& item) {
@@ -211,7 +312,10 @@ class Export {
         status_ = Complain(interaction.error());
         continue;
       }
-      if (interaction->final_agent_state) lines += ConversationLine(*interaction->final_agent_state);
+      const auto redacted = finder_ ? Redacted(*interaction) : std::nullopt;
+      if (finder_ && !redacted) continue;
+      const auto& state = redacted ? redacted->final_agent_state : interaction->final_agent_state;
+      if (state) lines += ConversationLine(*state);
     }
     return lines;
   }
@@ -219,7 +323,7 @@ class Export {
   // Returns the path that it has made.
   Result<std::string> Write(const Item& item) {
     std::string path = line_.output + (line_.output.ends_with('/') ? "" : "/") + item.chat.summary.id.str();
-    if (line_.format == "json" && !item.single) {
+    if (line_.format == "json" && !item.single && !finder_) {
       return WriteChatFolder(line_.output, item.chat, store_, files_, blobs_, line_.force, counter_)
           .map([&](const std::vector<Error>& left) {
             for (const Error& damaged : left) status_ = Complain(damaged);
@@ -227,10 +331,15 @@ class Export {
           });
     }
     if (item.single) path += "-" + item.chat.interactions.front().id.str();
-    path += line_.format == "json" ? ".json" : line_.format == "markdown" ? ".md" : ".jsonl";
+    const std::string& format = line_.format;
+    path += format == "json" || format == "atif" ? ".json"
+            : format == "markdown"               ? ".md"
+            : format == "html"                   ? ".html"
+                                                 : ".jsonl";
     return WriteOutputFile(path, Text(item), line_.force).map([&] { return path; });
   }
 
+  ChatReader& reader_;
   InteractionStore& store_;
   FileStore& files_;
   BlobStore& blobs_;
@@ -238,6 +347,8 @@ class Export {
   const CommandLine& line_;
   WorkCounter& counter_;
   Progress& progress_;
+  std::optional<SecretFinder> finder_;        // null: nothing is redacted
+  std::map<std::string, std::size_t> taken_;  // kinds of secrets that others have found
   std::vector<std::string> exported_;         // paths
   std::size_t chats_ = 0, interactions_ = 0;  // in them
   int status_ = kExitOk;
@@ -248,6 +359,9 @@ class Export {
 Exited RunExport(const CommandLine& line, const Environment& environment) {
   WorkCounter counter;
   auto reader = TRY(OfUse(ChatReader::Open(line.flags, environment, &counter)));
+  for (const std::string& word : line.redact_words) {
+    if (word.size() < 3) return Misused("--redact-word needs at least three characters");
+  }
   if (!line.output.empty() && LiesIn(line.output, reader.options().data_dir)) {
     return Misused("--output lies in the data folder, which is the server's");
   }

@@ -55,6 +55,7 @@ constexpr CommandExample kExamples[] = {
     {"fork", "reprise fork notes --as plan-b", "go on from here in another chat"},
     {"fork", "reprise fork notes/int_003 --as earlier", "from an earlier interaction on"},
     {"export", "reprise export notes --format markdown -o notes.md", "a chat as a text to read or to send"},
+    {"export", "reprise export notes --format html --redact -o notes.html", "a page for somebody who has no Reprise"},
     {"export", "reprise export -o backup", "every chat, each as a document that import reads"},
     {"prove", "reprise prove notes/int_003 -o proof.json", "what the agent did in a turn, signed with your key"},
     {"prove", "reprise prove --check proof.json --list", "is it intact, and what does it say?"},

@@ -1,6 +1,5 @@
 #include "cli/record_chat.h"
 
-#include <re2/re2.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/secret_finder.h"
 #include "app/secrets.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -28,87 +28,6 @@
 
 namespace reprise {
 namespace {
-
-// Finds secrets in texts. Each stays as long as it was, also inside JSON strings: quotes, control characters and
-// escapes such as \n stay as they are.
-class SecretFinder {
- public:
-  SecretFinder(std::vector<std::string> secrets, std::map<std::string, std::size_t>& taken) : taken_(taken) {
-    constexpr std::size_t kLeast = 8;  // as Redactor
-    for (std::string& secret : secrets) {
-      if (secret.size() < kLeast) continue;
-      // As it stands in texts, in JSON, and in JSON inside a string of JSON.
-      std::set<std::string> forms{secret};
-      for (int depth = 0; depth < 2; ++depth) {
-        for (const std::string& form : std::set(forms)) {
-          forms.insert(Quoted(form, /*ascii=*/false));
-          forms.insert(Quoted(form, /*ascii=*/true));
-        }
-      }
-      known_.insert(known_.end(), forms.begin(), forms.end());
-    }
-    std::ranges::sort(known_, {}, [](const std::string& each) { return -static_cast<std::ptrdiff_t>(each.size()); });
-    constexpr std::pair<const char*, const char*> kKinds[] = {
-        {"a key of a model provider", R"(\b(sk-[A-Za-z0-9_-]{20,}|gsk_[A-Za-z0-9]{20,}|AIza[A-Za-z0-9_-]{30,}))"},
-        {"a token of GitHub", R"(\b(gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}))"},
-        {"a token of GitLab", R"(\b(glpat-[A-Za-z0-9_-]{20,}))"},
-        {"a token of Slack", R"(\b(xox[abprs]-[A-Za-z0-9-]{10,}))"},
-        {"a key of AWS", R"(\b((?:AKIA|ASIA)[A-Z0-9]{16})\b)"},
-        {"a signed token", R"(\b(eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}))"},
-        {"a private key",
-         R"((-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\s\\]+-----END [A-Z ]*PRIVATE KEY-----))"}};
-    for (const auto& [kind, pattern] : kKinds) kinds_.emplace_back(kind, std::make_unique<RE2>(pattern));
-  }
-
-  // Whether there was any.
-  bool TakeFrom(std::string& text) {
-    bool any = false;
-    for (const std::string& secret : known_) {
-      for (std::size_t at = text.find(secret); at != text.npos; at = text.find(secret, at + secret.size())) {
-        any = Take(text, at, secret.size(), "a secret of the configuration or the environment");
-      }
-    }
-    for (const auto& [kind, pattern] : kinds_) {
-      re2::StringPiece rest(text), found;
-      std::vector<std::pair<std::size_t, std::size_t>> places;
-      while (RE2::FindAndConsume(&rest, *pattern, &found)) {
-        places.emplace_back(static_cast<std::size_t>(found.data() - text.data()), found.size());
-      }
-      for (const auto& [at, size] : places) any = Take(text, at, size, kind);
-    }
-    return any;
-  }
-  void TakeFrom(Json& json) {
-    if (json.is_string()) TakeFrom(json.get_ref<std::string&>());
-    if (!json.is_structured()) return;
-    for (Json& each : json) TakeFrom(each);
-  }
-
- private:
-  static std::string Quoted(const std::string& text, bool ascii) {
-    const std::string quoted = Json(text).dump(-1, ' ', ascii, Json::error_handler_t::replace);
-    return quoted.substr(1, quoted.size() - 2);
-  }
-  bool Take(std::string& text, std::size_t at, std::size_t size, const std::string& kind) {
-    constexpr std::string_view kEscaped = "\"\\/bfnrtu";
-    constexpr std::size_t kDigits = 4;  // of \u
-    for (std::size_t i = at; i < at + size; ++i) {
-      char& c = text[i];
-      const bool is_escaped = i > at && text[i - 1] == '\\' && kEscaped.find(c) != kEscaped.npos;
-      if (is_escaped) {
-        i += c == 'u' ? kDigits : 0;
-      } else if (static_cast<unsigned char>(c) >= ' ' && c != '"' && c != '\\') {
-        c = 'x';
-      }
-    }
-    ++taken_[kind];
-    return true;
-  }
-
-  std::map<std::string, std::size_t>& taken_;
-  std::vector<std::string> known_;  // the longest first
-  std::vector<std::pair<std::string, std::unique_ptr<RE2>>> kinds_;
-};
 
 // Everything that the store has of the chat, but files with secrets.
 Result<ForeignChat> Read(ChatReader& reader, const ChatId& id, SecretFinder& finder, std::size_t& left_out) {
@@ -205,13 +124,15 @@ Result<void> CheckReplays(const Json& document) {
 
 }  // namespace
 
-Result<RecordingForTests> RecordForTests(ChatReader& reader, const ChatId& chat) {
+Result<RecordingForTests> RecordForTests(ChatReader& reader, const ChatId& chat,
+                                         const std::vector<std::string>& words) {
   RecordingForTests recording;
-  SecretFinder finder(SecretsOf(reader.options(), environ), recording.taken);
+  SecretFinder finder(SecretsOf(reader.options(), environ), words);
   const ForeignChat foreign = TRY(Read(reader, chat, finder, recording.left_out));
-  recording.taken.clear();
+  finder.Forget();
   Json document = ToChatDocument(foreign);
   for (const char* part : {"title", "interactions"}) finder.TakeFrom(document[part]);
+  recording.taken = finder.taken();
   if (!recording.taken.empty()) {
     TRY(Digest(document));
     TRY(CheckReplays(document));

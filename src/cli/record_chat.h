@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "client/archive/chat_reader.h"
 #include "reprise/ids.h"
@@ -16,9 +17,10 @@ struct RecordingForTests {
   std::size_t left_out = 0;                    // files and contents of workspace files that held one
 };
 
-// Reads a stored chat, and replaces secrets in all its texts: those of the configuration and of the environment, and
-// words that look like keys of well-known services. A replaced text keeps its length, so the requests on record still
-// add up to bodies; their digests are made anew, and the record says so. The failures of the store.
-Result<RecordingForTests> RecordForTests(ChatReader& reader, const ChatId& chat);
+// Reads a stored chat, and replaces secrets in all its texts: those of the configuration and of the environment, words
+// that look like keys of well-known services, and `words`. A replaced text keeps its length, so the requests on record
+// still add up to bodies; their digests are made anew, and the record says so. The failures of the store.
+Result<RecordingForTests> RecordForTests(ChatReader& reader, const ChatId& chat,
+                                         const std::vector<std::string>& words = {});
 
 }  // namespace reprise

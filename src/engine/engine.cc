@@ -47,6 +47,7 @@ struct Engine::Impl {
   WorkspaceMoves workspace{services, interactions, start_points};
   Turns turns{services, busy, interactions, start_points, repeated, workspace, [this](const Interaction& interaction) {
                 titles.Saved(interaction);
+                if (services.parts.finished) services.parts.finished(interaction);
               }};
   Answers answers{services, busy, interactions};
   Replays replays{services, interactions};

@@ -20,7 +20,7 @@ using protozero::pbf_writer;
 constexpr std::string_view kScope = "reprise";
 constexpr int kCumulative = 2;  // AggregationTemporality
 // The semantic conventions that the names follow.
-constexpr std::string_view kSchemaUrl = "https://opentelemetry.io/schemas/gen-ai/1.42.0";
+constexpr std::string_view kSchemaUrl = "https://opentelemetry.io/schemas/gen-ai/0.1.0";
 
 template <typename Array>
 std::string_view BytesOf(const Array& bytes) {

@@ -64,6 +64,7 @@ void OtlpTelemetry::Ended(SpanRecord span) noexcept {
 
 void OtlpTelemetry::Collect(std::vector<Metric>& metrics) const {
   metrics_.Collect(metrics);
+  if (more_) more_(metrics);
   if (!exporter_) return;
   const Exporter::Counts counts = exporter_->counts();
   metrics.push_back({.name = "reprise.telemetry.spans.sent",
@@ -133,7 +134,7 @@ std::optional<double> Value(const SpanRecord& span) {
 }
 constexpr char kInput[] = "gen_ai.usage.input_tokens", kOutput[] = "gen_ai.usage.output_tokens";
 constexpr char kCacheRead[] = "gen_ai.usage.cache_read.input_tokens";
-constexpr char kCacheWrite[] = "gen_ai.usage.cache_creation.input_tokens";
+constexpr char kCacheWrite[] = "gen_ai.usage.cache_write.input_tokens";
 constexpr char kFirstChunk[] = "gen_ai.response.time_to_first_chunk";
 
 using Keys = std::vector<std::string_view>;
@@ -168,6 +169,11 @@ const std::vector<SpanMetrics::Instrument>& SpanMetrics::Instruments() {
   constexpr std::string_view kToken = "{token}";
   const std::vector<Attribute> text{{"gen_ai.token.modality", "text"}};
   static const std::vector<Instrument> kAll{
+      {"gen_ai.client.inference.duration", kHistogram, "s", "Requests to models.", IsChat, Duration, kModelKeysAndError,
+       kSeconds},
+      {"gen_ai.client.inference.time_to_first_chunk", kHistogram, "s", "Until a model begins to answer.", IsChat,
+       Value<kFirstChunk>, kModelKeys, kSecondsToFirst},
+      // The names of these two before version 0.1.0 of the conventions, for one version more.
       {"gen_ai.client.operation.duration", kHistogram, "s", "Requests to models.", IsChat, Duration, kModelKeysAndError,
        kSeconds},
       {"gen_ai.client.operation.time_to_first_chunk", kHistogram, "s", "Until a model begins to answer.", IsChat,

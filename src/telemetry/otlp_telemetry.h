@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -59,6 +61,9 @@ class OtlpTelemetry final : public Telemetry {
   bool tells_providers() const override { return options_.trace_providers; }
   void Collect(std::vector<Metric>& metrics) const override;
 
+  // Adds metrics that others count, from then on. Call it before anything else.
+  void Also(std::function<void(std::vector<Metric>&)> more) { more_ = std::move(more); }
+
   // As in Exporter. No effect without an exporter.
   void SetSource(Exporter::Source source);
   void BeginStop();
@@ -67,6 +72,7 @@ class OtlpTelemetry final : public Telemetry {
  private:
   const TelemetryOptions options_;
   const Sampler sampler_;
+  std::function<void(std::vector<Metric>&)> more_;  // may be null
   SpanMetrics metrics_;
   std::optional<Exporter> exporter_;
 };

@@ -93,6 +93,9 @@ const std::vector<std::pair<std::string, std::string>> kSettings = {
     {R"({"telemetry": {"service_name": "s"}})", "telemetry.service_name: s"},
     {R"({"telemetry": {"content": true}})",
      "telemetry.content: true (what people, models and tools say is sent there)"},
+    {R"({"export": {"auto": "/x"}})", "export.auto: /x (what people, models and tools say is written there)"},
+    {R"({"export": {"format": "atif"}})", "export.format: atif"},
+    {R"({"export": {"headers": {"x-key": "secret"}}})", "export.headers: x-key"},
     {R"({"telemetry": {"trace_providers": true}})", "telemetry.trace_providers: true"},
     {R"({"approval_expiry_s": 9})", "approval_expiry_s: 9 s"},
     {R"({"titles": "model"})", "titles: model"},
@@ -146,7 +149,7 @@ void AddPaths(const Json& object, const std::string& above, bool is_schema, std:
     const std::string path = above + key;
     const Json& members = is_schema ? MemberOf(value, "properties") : value;
     const bool has_names = path == "providers" || path == "mcpServers" || path == "models" ||
-                           path == "telemetry.headers";  // of the user's own
+                           path == "telemetry.headers" || path == "export.headers";  // of the user's own
     if (!members.is_object() || has_names) {
       paths.insert(path);
     } else {

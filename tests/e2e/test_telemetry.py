@@ -294,15 +294,16 @@ def test_metrics_are_the_same_to_the_collector_and_to_prometheus(watched, provid
     turn_with_two_tools_and_an_approval(server.client, provider)
     collector.trace()
     eventually(lambda: "reprise.approval.wait.duration" in collector.metrics() and
-               [point.count for point in collector.metrics()["gen_ai.client.operation.duration"].histogram.data_points] == [2], "the metrics are there")
+               [point.count for point in collector.metrics()["gen_ai.client.inference.duration"].histogram.data_points] == [2], "the metrics are there")
     sent, served = collector.metrics(), metrics(server.client)
     about = f'gen_ai_operation_name="chat",gen_ai_provider_name="openai",gen_ai_request_model="scripted",server_address="127.0.0.1",server_port="{provider.url.split(":")[2].split("/")[0]}"'
-    duration = sent["gen_ai.client.operation.duration"]
+    duration = sent["gen_ai.client.inference.duration"]
     assert duration.unit == "s" and duration.histogram.aggregation_temporality == 2
     [point] = duration.histogram.data_points
     assert point.count == 2 == sum(point.bucket_counts) and len(point.bucket_counts) == len(point.explicit_bounds) + 1 and point.sum > 0
-    assert served["gen_ai_client_operation_duration_seconds_count"] == {"{" + about + "}": 2}
-    assert served["gen_ai_client_operation_duration_seconds_bucket"]["{" + about + ',le="+Inf"}'] == 2
+    for when in ("inference", "operation"):  # the old name, for one version more
+        assert served[f"gen_ai_client_{when}_duration_seconds_count"] == {"{" + about + "}": 2}
+    assert served["gen_ai_client_inference_duration_seconds_bucket"]["{" + about + ',le="+Inf"}'] == 2
     tokens = sent["gen_ai.client.inference.usage.input_tokens"]
     assert tokens.unit == "{token}" and tokens.sum.is_monotonic and tokens.sum.data_points[0].as_int == 22
     assert served["gen_ai_client_inference_usage_input_tokens_total"] == {'{gen_ai_token_modality="text",' + about + "}": 22}

@@ -31,7 +31,7 @@ Metric Find(const SpanMetrics& metrics, std::string_view name) {
 TEST_CASE("SpanMetrics: durations fall into buckets that include their upper bound", "[telemetry]") {
   SpanMetrics metrics;
   for (const int taken : {1, 10, 11, 1'000'000}) metrics.Observe(Chat("m", std::chrono::milliseconds(taken)));
-  const Metric duration = Find(metrics, "gen_ai.client.operation.duration");
+  const Metric duration = Find(metrics, "gen_ai.client.inference.duration");
   REQUIRE(duration.points.size() == 1);
   const MetricPoint& point = duration.points[0];
   CHECK(duration.bounds.front() == 0.01);
@@ -57,7 +57,7 @@ TEST_CASE("SpanMetrics: made-up names do not make it grow without limit", "[tele
   for (std::size_t i = 0; i < SpanMetrics::kMaxSeries + kMore; ++i) {
     metrics.Observe(Chat("model-" + std::to_string(i) + std::string(1000, 'x'), std::chrono::milliseconds(1)));
   }
-  const Metric duration = Find(metrics, "gen_ai.client.operation.duration");
+  const Metric duration = Find(metrics, "gen_ai.client.inference.duration");
   CHECK(duration.points.size() == SpanMetrics::kMaxSeries + 1);
   std::uint64_t overflow = 0, all = 0;
   for (const MetricPoint& point : duration.points) {

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/try.h"
 #include "domain/codec.h"
+#include "domain/transcript/other_formats.h"
 #include "domain/transcript/transcript.h"
 #include "doors/api/bodies.h"
 #include "doors/api/chat_feed.h"
@@ -223,7 +224,19 @@ Result<Outcome> Export(Engine& engine, const Request& request) {
     for (const HistoryEntry& entry : history.entries) turns.push_back({&entry.interaction, entry.superseded});
     return Reply{.body = FormatMarkdown(history.summary, turns), .content_type = "text/markdown; charset=utf-8"};
   }
-  if (format != "jsonl") return Unfit("\"format\" must be \"json\", \"jsonl\" or \"markdown\"");
+  if (format == "atif" || format == "claude-code") {
+    std::vector<AddedInteraction> turns;
+    std::optional<AgentState> before;
+    for (const HistoryEntry& entry : history.entries) {
+      Interaction whole = TRY(engine.GetInteraction(chat, entry.interaction.id));
+      auto state = whole.final_agent_state;
+      turns.push_back(before ? AddedTo(*before, std::move(whole)) : AddedInteraction{.interaction = std::move(whole)});
+      if (state) before = std::move(state);
+    }
+    if (format == "atif") return Reply{.body = FormatAtif(history.summary, turns)};
+    return Reply{.body = FormatClaudeCode(history.summary, turns), .content_type = "application/jsonl"};
+  }
+  if (format != "jsonl") return Unfit("\"format\" must be json, jsonl, markdown, atif or claude-code");
   Reply reply{.content_type = "application/jsonl"};
   for (auto entry = history.entries.rbegin(); entry != history.entries.rend() && reply.body.empty(); ++entry) {
     const auto whole = TRY(engine.GetInteraction(chat, entry->interaction.id));

@@ -1,0 +1,99 @@
+#include "app/auto_export.h"
+
+#include <chrono>
+#include <exception>
+#include <string_view>
+#include <utility>
+
+#include "app/secret_finder.h"
+#include "base/atomic_write.h"
+#include "base/logging.h"
+#include "base/text.h"
+#include "domain/codec.h"
+#include "domain/transcript/other_formats.h"
+#include "domain/transcript/transcript.h"
+
+namespace reprise {
+namespace {
+
+struct Status final : HttpResponseHandler {
+  void OnHead(int status, const HttpHeaders&) override { is_taken = status >= 200 && status < 300; }
+  bool OnData(std::string_view) override { return false; }
+  bool is_taken = false;
+};
+
+bool IsAddress(const std::string& place) { return place.starts_with("http://") || place.starts_with("https://"); }
+
+}  // namespace
+
+AutoExport::AutoExport(const AutoExportOptions& options, std::vector<std::string> secrets, Transport& transport,
+                       FileSystem& disk)
+    : options_(options), secrets_(std::move(secrets)), transport_(transport), disk_(disk) {}
+
+AutoExport::~AutoExport() { give_up_.request_stop(); }
+
+void AutoExport::Add(const Interaction& interaction, const std::string& tenant) noexcept {
+  if (options_.to.empty()) return;
+  if (waiting_.fetch_add(1) >= kMostWaiting) {
+    --waiting_;
+    ++dropped_;
+    return;
+  }
+  try {
+    queue_.Post([this, tenant, kept = std::make_shared<const Interaction>(interaction)] {
+      bool written = false;
+      if (!give_up_.stop_requested()) Guarded("an export", [&] { written = Write(*kept, tenant); });
+      written ? ++written_ : give_up_.stop_requested() ? ++dropped_ : ++failed_;
+      --waiting_;
+      if (written == works_.exchange(written) || give_up_.stop_requested()) return;
+      written ? LogInfo("export.auto works again") : LogWarning("export.auto: an interaction could not be written");
+    });
+  } catch (const std::exception&) {
+    --waiting_;
+    ++dropped_;
+  }
+}
+
+bool AutoExport::Write(const Interaction& interaction, const std::string& tenant) {
+  SecretFinder finder(secrets_);
+  const auto redacted = finder.TakenFrom(interaction);
+  if (!redacted) return false;
+  const bool is_atif = options_.format == "atif";
+  if (!is_atif && !redacted->final_agent_state) return true;  // nothing was said
+  const std::string text =
+      is_atif ? FormatAtif({.id = redacted->chat_id, .title = TitleFromMessage(redacted->user_message)},
+                           {{.interaction = *redacted}})
+              : ConversationLine(*redacted->final_agent_state);
+  if (IsAddress(options_.to)) return Send(text);
+  const std::string name = (tenant.empty() ? "" : PercentEncoded(tenant) + "-") + redacted->chat_id.str() + "-" +
+                           redacted->id.str() + (is_atif ? ".json" : ".jsonl");
+  return CreateDirectories(disk_, options_.to) && ReplaceFile(disk_, options_.to + "/" + name, text);
+}
+
+bool AutoExport::Send(std::string body) {
+  HttpRequest request;
+  request.method = "POST";
+  request.url = options_.to;
+  request.headers = options_.headers;
+  request.body = std::move(body);
+  request.headers.emplace_back("Content-Type", options_.format == "atif" ? "application/json" : "application/jsonl");
+  request.total_timeout = std::chrono::seconds(10);
+  Status status;
+  return transport_.Perform(std::move(request), status, give_up_.get_token()) && status.is_taken;
+}
+
+void AutoExport::Collect(std::vector<Metric>& metrics) const {
+  const auto add = [&](std::string_view name, std::string_view help, const std::atomic<std::uint64_t>& count) {
+    metrics.push_back({.name = name,
+                       .type = Metric::Type::kCounter,
+                       .unit = "{interaction}",
+                       .help = help,
+                       .points = {{.value = static_cast<double>(count.load())}}});
+  };
+  add("reprise.export.written", "Interactions that export.auto has written.", written_);
+  add("reprise.export.failed", "Interactions that export.auto could not write.", failed_);
+  add("reprise.export.dropped", "Interactions that export.auto dropped: too many waited, or the server stopped.",
+      dropped_);
+}
+
+}  // namespace reprise

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "base/queues.h"
+#include "reprise/file_system.h"
+#include "reprise/interaction.h"
+#include "reprise/options.h"
+#include "reprise/telemetry.h"
+#include "reprise/transport.h"
+
+namespace reprise {
+
+// Writes each finished interaction to a folder or an HTTP address, without secrets (`export.auto`, docs/share.md). Fire
+// and forget: a few wait in a queue with a thread of its own, and those without room and those that are not taken are
+// dropped and counted. Thread-safe.
+class AutoExport {
+ public:
+  // `secrets` as of SecretsOf. The references must outlive this.
+  AutoExport(const AutoExportOptions& options, std::vector<std::string> secrets, Transport& transport,
+             FileSystem& disk);
+  // Gives up what waits.
+  ~AutoExport();
+  AutoExport(const AutoExport&) = delete;
+
+  // Does not wait. `tenant`: whose chat it is, as TenantOf says; empty: the operator's. No effect if it is off.
+  void Add(const Interaction& interaction, const std::string& tenant) noexcept;
+  void Collect(std::vector<Metric>& metrics) const;
+
+ private:
+  static constexpr std::uint64_t kMostWaiting = 64;
+  bool Write(const Interaction& interaction, const std::string& tenant);
+  bool Send(std::string body);
+
+  const AutoExportOptions options_;
+  const std::vector<std::string> secrets_;
+  Transport& transport_;
+  FileSystem& disk_;
+  std::stop_source give_up_;
+  std::atomic<std::uint64_t> waiting_{0}, written_{0}, failed_{0}, dropped_{0};
+  std::atomic<bool> works_{true};  // as last logged
+  SerialQueue queue_;              // last
+};
+
+}  // namespace reprise

@@ -1,0 +1,149 @@
+#include "app/secret_finder.h"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "domain/codec.h"
+
+namespace reprise {
+namespace {
+
+// Members whose texts a reader of the JSON needs as they are.
+constexpr std::array<std::string_view, 34> kNames = {"type",
+                                                     "role",
+                                                     "status",
+                                                     "id",
+                                                     "chat_id",
+                                                     "parent_id",
+                                                     "edited_from",
+                                                     "call_id",
+                                                     "approval_id",
+                                                     "request_id",
+                                                     "tool_call_id",
+                                                     "at",
+                                                     "created_at",
+                                                     "completed_at",
+                                                     "expires_at",
+                                                     "scope",
+                                                     "risk",
+                                                     "kind",
+                                                     "code",
+                                                     "purpose",
+                                                     "finish",
+                                                     "digest",
+                                                     "interaction",
+                                                     "terms_digest",
+                                                     "arguments_digest",
+                                                     "interaction_id",
+                                                     "file_id",
+                                                     "mime_type",
+                                                     "grant_expires_at",
+                                                     "mode",
+                                                     "job_id",
+                                                     "updated_at",
+                                                     "head",
+                                                     "traceparent"};
+
+std::string InJson(const std::string& text, bool ascii) {
+  const std::string quoted = Json(text).dump(-1, ' ', ascii, Json::error_handler_t::replace);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+}  // namespace
+
+SecretFinder::SecretFinder(std::vector<std::string> secrets, const std::vector<std::string>& words) {
+  constexpr std::size_t kLeast = 8;  // as Redactor
+  for (const std::string& secret : secrets) {
+    if (secret.size() >= kLeast) Know(secret, "a secret of the configuration or the environment");
+  }
+  for (const std::string& word : words) Know(word, "the word " + word);
+  std::ranges::stable_sort(known_, {},
+                           [](const auto& each) { return -static_cast<std::ptrdiff_t>(each.first.size()); });
+  // Inside a JSON string a word may begin behind an escape: \n.
+  constexpr std::pair<const char*, const char*> kKinds[] = {
+      {"a key of a model provider",
+       R"((?:\b|\\[bfnrt]|\\u[0-9a-fA-F]{4})(sk-[A-Za-z0-9_-]{20,}|gsk_[A-Za-z0-9]{20,}|AIza[A-Za-z0-9_-]{30,}))"},
+      {"a token of GitHub",
+       R"((?:\b|\\[bfnrt]|\\u[0-9a-fA-F]{4})(gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}))"},
+      {"a token of GitLab", R"((?:\b|\\[bfnrt]|\\u[0-9a-fA-F]{4})(glpat-[A-Za-z0-9_-]{20,}))"},
+      {"a token of Slack", R"((?:\b|\\[bfnrt]|\\u[0-9a-fA-F]{4})(xox[abprs]-[A-Za-z0-9-]{10,}))"},
+      {"a key of AWS", R"((?:\b|\\[bfnrt]|\\u[0-9a-fA-F]{4})((?:AKIA|ASIA)[A-Z0-9]{16})\b)"},
+      {"a signed token",
+       R"((?:\b|\\[bfnrt]|\\u[0-9a-fA-F]{4})(eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}))"},
+      {"a private key", R"((-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\s\\]+-----END [A-Z ]*PRIVATE KEY-----))"}};
+  for (const auto& [kind, pattern] : kKinds) kinds_.emplace_back(kind, std::make_unique<RE2>(pattern));
+}
+
+SecretFinder::~SecretFinder() = default;
+
+void SecretFinder::Know(const std::string& text, const std::string& kind) {
+  // As it stands in texts, in JSON, and in JSON inside a string of JSON.
+  std::set<std::string> forms{text};
+  for (int depth = 0; depth < 2; ++depth) {
+    for (const std::string& form : std::set(forms)) {
+      forms.insert(InJson(form, /*ascii=*/false));
+      forms.insert(InJson(form, /*ascii=*/true));
+    }
+  }
+  for (const std::string& form : forms) {
+    if (!form.empty()) known_.emplace_back(form, kind);
+  }
+}
+
+bool SecretFinder::TakeFrom(std::string& text) {
+  bool any = false;
+  for (const auto& [secret, kind] : known_) {
+    for (std::size_t at = text.find(secret); at != text.npos; at = text.find(secret, at + secret.size())) {
+      any = Take(text, at, secret.size(), kind);
+    }
+  }
+  for (const auto& [kind, pattern] : kinds_) {
+    re2::StringPiece rest(text), found;
+    std::vector<std::pair<std::size_t, std::size_t>> places;
+    while (RE2::FindAndConsume(&rest, *pattern, &found)) {
+      places.emplace_back(static_cast<std::size_t>(found.data() - text.data()), found.size());
+    }
+    for (const auto& [at, size] : places) any = Take(text, at, size, kind);
+  }
+  return any;
+}
+
+void SecretFinder::TakeFrom(Json& json) {
+  if (json.is_string()) TakeFrom(json.get_ref<std::string&>());
+  if (json.is_array()) {
+    for (Json& each : json) TakeFrom(each);
+  }
+  if (!json.is_object()) return;
+  for (auto member = json.begin(); member != json.end(); ++member) {
+    const bool names = member->is_string() && std::ranges::find(kNames, member.key()) != kNames.end();
+    if (!names) TakeFrom(*member);
+  }
+}
+
+Result<Interaction> SecretFinder::TakenFrom(const Interaction& turn) {
+  Json json = ToJson(turn);
+  TakeFrom(json);
+  return InteractionFromJson(json);
+}
+
+bool SecretFinder::Take(std::string& text, std::size_t at, std::size_t size, const std::string& kind) {
+  constexpr std::string_view kEscaped = "\"\\/bfnrtu";
+  constexpr std::size_t kDigits = 4;  // of \u
+  for (std::size_t i = at; i < at + size; ++i) {
+    char& c = text[i];
+    const bool is_escaped = i > at && text[i - 1] == '\\' && kEscaped.find(c) != kEscaped.npos;
+    if (is_escaped) {
+      i += c == 'u' ? kDigits : 0;
+    } else if (static_cast<unsigned char>(c) >= ' ' && c != '"' && c != '\\') {
+      c = 'x';
+    }
+  }
+  ++taken_[kind];
+  return true;
+}
+
+}  // namespace reprise

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "reprise/interaction.h"
+#include "reprise/result.h"
+
+namespace re2 {
+class RE2;
+}
+
+namespace reprise {
+
+// Finds secrets in texts and replaces them by as many "x": known ones, words that look like keys of well-known
+// services, and words that a person names. Each text stays as long as it was, also inside JSON strings: quotes, control
+// characters and escapes such as \n stay as they are. Not thread-safe.
+class SecretFinder {
+ public:
+  // Ignores secrets of less than eight characters, which would match by chance, but not `words`.
+  explicit SecretFinder(std::vector<std::string> secrets, const std::vector<std::string>& words = {});
+  ~SecretFinder();
+
+  // Whether there was any.
+  bool TakeFrom(std::string& text);
+  // From all texts but those that name things, such as types, ids and digests.
+  void TakeFrom(Json& json);
+  // The same for a turn.
+  Result<Interaction> TakenFrom(const Interaction& turn);
+
+  // How often each kind of secret was found: "a token of GitHub".
+  const std::map<std::string, std::size_t>& taken() const { return taken_; }
+  void Forget() { taken_.clear(); }
+
+ private:
+  void Know(const std::string& text, const std::string& kind);
+  bool Take(std::string& text, std::size_t at, std::size_t size, const std::string& kind);
+
+  std::map<std::string, std::size_t> taken_;
+  std::vector<std::pair<std::string, std::string>> known_;  // text and kind, the longest first
+  std::vector<std::pair<std::string, std::unique_ptr<re2::RE2>>> kinds_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,264 @@
+"""`reprise export` for others: HTML that stands alone, ATIF, Claude Code's sessions, and what is taken out of them."""
+import base64
+import datetime
+import hashlib
+import json
+import re
+import subprocess
+
+import pytest
+from support.browser import Browser
+from support.provider import call, text, tools
+from support.server import BINARY
+from support.timing import SLACK, SOON
+
+KEY = "ghp_" + "a1B2" * 10
+HOSTILE = ["<img src=x onerror=hacked()>", "<script>hacked()</script>", "</script><script>hacked()</script>", "<!--<script>", "]]>", "javascript:hacked()",
+           "<svg onload=hacked()>", "\"'><iframe src=//evil.example>", "{{data}}", "{{policy}}", "\u2028\u2029\0\u202e", "<style>*{display:none}</style>", "```<b>```",
+           "<a href=//evil.example>x</a>", "<meta http-equiv=refresh content=0>", "<base href=//evil.example>", "__proto__", "constructor", "\\u003cscript>"]
+
+
+class World:
+    def __init__(self, make_server, home, provider):
+        self.home, self.root = home, home.workspace
+        self.server = make_server(provider, home=home, config={"approval_mode": "ask"})
+        self.client = self.server.client
+        (self.root / "old.txt").write_text("one\ntwo\nthree\n")
+        provider.plan(tools(call("read_file", {"path": "old.txt"}, "call_1"), think="Where is it?"),
+                      tools(call("write_file", {"path": "old.txt", "content": f"one\n2\nthree\n{KEY}\n"}, "call_2")),
+                      text("Done, <b>really</b>."), text("You are welcome, Rumpelstilz."))
+        stream = self.client.start("notes", "Change two. </script><script>hacked()</script>")
+        asked = stream.until("approval_required")
+        self.client.approve("notes", "int_001", asked["approval_id"]).expect(200)
+        stream.finish()
+        self.client.turn("notes", "Thanks!")
+
+    def export(self, *arguments, status=0):
+        done = subprocess.run([str(BINARY), "export", *map(str, arguments), "--data-dir", str(self.home.data)], cwd=self.root, env=self.home.environment(),
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=SOON, check=False)
+        assert done.returncode == status, (done.returncode, done.stdout[-500:], done.stderr[-1000:])
+        return done.stdout.decode(), done.stderr.decode()
+
+
+@pytest.fixture
+def world(make_server, make_home, provider):
+    return World(make_server, make_home(), provider)
+
+
+@pytest.fixture
+def look():
+    """Opens a file in a browser without a network. Nothing may be asked for, refused or complained of."""
+    windows = []
+
+    def make(path):
+        browser = Browser(0)
+        browser.origin = "file://"
+        windows.append((browser, path))
+        browser.driver.execute_cdp_cmd("Network.enable", {})
+        browser.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0})
+        browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": "window.hacked = () => { window.washacked = true; }"})
+        browser.driver.get(path.as_uri())
+        return browser
+
+    yield make
+    for browser, path in windows:
+        assert not browser.problems()
+        assert {url for url in browser.requested if url.startswith(("http", "ws", "file"))} == {path.as_uri()}
+        assert not [each for each in browser.messages if each.get("level") == "SEVERE"], browser.messages
+        assert not browser.script("return window.washacked")
+        browser.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1})
+        browser.close()
+
+
+def verdict(browser):
+    return browser.until(lambda: (words := browser.script("return document.getElementById('verdict').textContent")) != "checking the proof" and words, "the verdict")
+
+
+def with_data(page, change):
+    """The page with its data changed."""
+    match = re.search(r'(?<=id="data">).*?(?=</script>)', page, re.S)
+    data = json.loads(match[0])
+    change(data)
+    return page[:match.start()] + json.dumps(data).replace("<", "\\u003c") + page[match.end():]
+
+
+def test_a_page_stands_alone_and_checks_itself(world, look):
+    path = world.root / "notes.html"
+    world.export("notes", "--format", "html", "-o", path)
+    page = path.read_text()
+    policy = re.search(r'Content-Security-Policy" content="(.*?)"', page)[1]
+    assert "unsafe" not in policy and policy.startswith("default-src 'none'")
+    for kind in ("style", "script"):
+        (inside,) = re.findall(f"<{kind}>(.*?)</{kind}>", page, re.S)
+        assert f"{kind}-src 'sha256-{base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()}'" in policy
+    for secret in world.home.path.rglob("*.jwks"):
+        for key in json.loads(secret.read_text())["keys"]:
+            assert key["k"] not in page
+    browser = look(path)
+    words = verdict(browser)
+    assert words.startswith("Intact: ") or "has no Ed25519" in words
+    seen = browser.script("return document.body.innerText")
+    for each in ("Change two. </script><script>hacked()</script>", "Done, <b>really</b>.", "You are welcome, Rumpelstilz.", "approved by", "-two", "+2", "nobody was asked about read_file"):
+        assert each in seen, each
+    # What the model was told, folded, is byte for byte what was sent.
+    (box,) = [box for box in browser.css("details") if "what the model was told" in box.text][1:2]
+    browser.script("arguments[0].open = true", box)
+    browser.until(lambda: "byte for byte as it was sent" in box.text, "the body")
+    assert "Change two." in box.text
+    # It plays from the beginning to the end.
+    browser.script("document.getElementById('speed').value = '100'; document.getElementById('play').click()")
+    browser.until(lambda: browser.script("return document.querySelectorAll('.entry:not([hidden])').length") > 3, "the beginning")
+    browser.until(lambda: browser.script("return document.getElementById('play').textContent === 'Play' && !document.querySelector('.entry[hidden]')"), "the end")
+
+
+def test_a_changed_page_says_so(world, look):
+    page = world.export("notes", "--format", "html")[0]
+
+    def forge(data):
+        data["bundle"] = data["bundle"].replace("Rumpelstilz", "Rapunzel")
+    path = world.root / "forged.html"
+    path.write_text(with_data(page, forge))
+    assert re.match(r"NOT intact: leaf \d+ was changed", verdict(look(path)))
+
+
+def bundle_of(texts):
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+    key = Ed25519PrivateKey.generate()
+    leaves = []
+    for index, each in enumerate(texts):
+        salt = hashlib.sha256(str(index).encode()).digest()
+        leaves.append({"hash": hashlib.sha256(b"\0" + salt + each.encode()).hexdigest(), "salt": salt.hex(), "text": each})
+
+    def root(hashes):
+        if len(hashes) == 1:
+            return hashes[0]
+        left = 1 << (len(hashes) - 1).bit_length() - 1
+        return hashlib.sha256(b"\1" + root(hashes[:left]) + root(hashes[left:])).digest()
+    statement = json.dumps({"type": "reprise-proof", "version": 1, "leaves": len(leaves), "root": root([bytes.fromhex(each["hash"]) for each in leaves]).hex(),
+                            "key": key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex(), "made_at": "now", "program": "a test"})
+    return json.dumps({"statement": statement, "signature": key.sign(b"reprise-proof-1\n" + statement.encode()).hex(), "leaves": leaves})
+
+
+FRAMES = """
+const done = arguments[arguments.length - 1], place = document.getElementById('place'), count = Number(place.max), frames = [];
+let last = performance.now(), at = 0;
+document.getElementById('speed').value = '100';
+document.getElementById('play').click();
+const tick = now => {
+  frames.push(now - last); last = now;
+  if (document.getElementById('play').textContent === 'Play') return done(frames.slice(1));
+  requestAnimationFrame(tick);
+};
+requestAnimationFrame(tick);
+"""
+
+
+def test_5000_events_with_hostile_texts_play_smoothly_and_do_nothing(world, look):
+    page = world.export("notes", "--format", "html")[0]
+    begin = datetime.datetime(2026, 1, 1)
+    kinds = ["said", "thinking", "answer", "tool_call", "tool_result", "approved", "rejected", "files_changed", "approval_required", "input_required", "strange", "request"]
+    texts = []
+    for i in range(5000):
+        kind, one, two = kinds[i % len(kinds)], HOSTILE[i % len(HOSTILE)] + str(i), HOSTILE[(i * 7 + 3) % len(HOSTILE)]
+        event = {"at": (begin + datetime.timedelta(milliseconds=40 * i)).isoformat(timespec="milliseconds") + "Z", "id": two + str(i // 12), "tool_name": two,
+                 "tool_input": one, "tool_output": one, "content": one, "answered_by": two, "scope": one, "feedback": one, "reason": two, "question": one,
+                 "changes": [{"path": one, "before": {"digest": two}, "after": {"digest": "sha256:x"}}]}
+        texts.append(json.dumps({"kind": kind, "turn": "int_001", "text": one, "title": two, "model": two, "address": one, "event": event}, ensure_ascii=i % 2 == 0))
+    path = world.root / "hostile.html"
+    path.write_text(with_data(page, lambda data: data.update(bundle=bundle_of(texts), bodies=[], contents={"sha256:x": HOSTILE[1]})))
+    browser = look(path)
+    words = verdict(browser)
+    assert "5000 leaves" in words and "NOT" not in words
+    assert browser.script("return document.querySelectorAll('main img, main script, main svg, main iframe, main a, main style, main meta, main base, main b:not(.card > b)').length") == 0
+    assert browser.script("return document.querySelectorAll('.entry').length") >= 5000
+    browser.script("for (const box of [...document.querySelectorAll('details')].slice(0, 50)) box.open = true")
+    browser.driver.set_script_timeout(60 * SLACK)
+    frames = sorted(browser.driver.execute_async_script(FRAMES))
+    print(f"{len(frames)} frames, median {frames[len(frames) // 2]:.0f} ms, 95 of 100 within {frames[len(frames) * 95 // 100]:.0f} ms, longest {frames[-1]:.0f} ms")
+    assert len(frames) > 15 and frames[len(frames) * 95 // 100] < 50 * SLACK
+    # Any place is reached at once.
+    took = browser.script("const place = document.getElementById('place'), from = performance.now();"
+                          "for (const at of [0, 5000, 2500, 1, 4999]) { place.value = at; place.dispatchEvent(new Event('input')); document.body.offsetHeight; }"
+                          "return (performance.now() - from) / 5")
+    print(f"{took:.0f} ms to any place")
+    assert took < 200 * SLACK
+
+
+# --- ATIF 1.7, as its RFC (Harbor, 0001-trajectory-format) says
+
+def check_atif(trajectory, is_embedded=False):
+    def only(value, required, optional):
+        assert set(required) <= set(value) <= {*required, *optional}, value
+
+    only(trajectory, {"schema_version", "agent", "steps"} | ({"trajectory_id"} if is_embedded else set()),
+         {"session_id", "trajectory_id", "notes", "final_metrics", "continued_trajectory_ref", "subagent_trajectories", "extra"})
+    assert trajectory["schema_version"] == "ATIF-v1.7" and trajectory["steps"]
+    only(trajectory["agent"], {"name", "version"}, {"model_name", "tool_definitions", "extra"})
+    only(trajectory["final_metrics"], set(), {"total_prompt_tokens", "total_completion_tokens", "total_cached_tokens", "total_cost_usd", "total_steps", "extra"})
+    below = {each["trajectory_id"]: each for each in trajectory.get("subagent_trajectories", [])}
+    assert len(below) == len(trajectory.get("subagent_trajectories", []))
+    for number, step in enumerate(trajectory["steps"], 1):
+        of_agent = {"model_name", "reasoning_effort", "reasoning_content", "tool_calls", "metrics"} if step["source"] == "agent" else set()
+        only(step, {"step_id", "source", "message"}, {"timestamp", "observation", "is_copied_context", "llm_call_count", "extra", *of_agent})
+        assert step["step_id"] == number and step["source"] in ("system", "user", "agent") and isinstance(step["message"], str)
+        datetime.datetime.fromisoformat(step["timestamp"].replace("Z", "+00:00"))
+        for each in step.get("tool_calls", []):
+            only(each, {"tool_call_id", "function_name", "arguments"}, {"extra"})
+            assert isinstance(each["arguments"], dict)
+        ids = {each["tool_call_id"] for each in step.get("tool_calls", [])}
+        for result in step.get("observation", {"results": []})["results"]:
+            only(result, set(), {"source_call_id", "content", "subagent_trajectory_ref", "extra"})
+            assert result.get("source_call_id") in ids | {None}
+            for ref in result.get("subagent_trajectory_ref", []):
+                only(ref, {"trajectory_id"}, {"session_id", "trajectory_path", "extra"})
+                assert ref["trajectory_id"] in below
+        only(step.get("metrics", {}), set(), {"prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd", "prompt_token_ids", "completion_token_ids", "logprobs", "extra"})
+    for each in below.values():
+        check_atif(each, is_embedded=True)
+
+
+def test_atif_is_what_its_specification_says(world):
+    trajectory = json.loads(world.export("notes", "--format", "atif")[0])
+    check_atif(trajectory)
+    steps = trajectory["steps"]
+    assert [step["source"] for step in steps] == ["user", "agent", "agent", "agent", "user", "agent"]
+    assert [each["function_name"] for step in steps for each in step.get("tool_calls", [])] == ["read_file", "write_file"]
+    assert steps[2]["tool_calls"][0]["extra"]["approval"]["decision"] == "approved" and steps[1]["reasoning_content"].strip() == "Where is it?"
+    assert all("content" in each for step in steps for each in step.get("observation", {"results": []})["results"])
+    assert steps[-1]["message"] == "You are welcome, Rumpelstilz." and steps[-1]["metrics"] == {"prompt_tokens": 11, "completion_tokens": 7}
+    assert world.client.get("/chats/notes/export?format=atif").expect(200).json == trajectory
+    world.export("--format", "atif", "-o", f"{world.root}/all/")
+    assert json.loads((world.root / "all" / "notes.json").read_text()) == trajectory
+    assert "one branch" in world.export("notes", "--format", "atif", "--branches", "all", status=2)[1]
+
+
+def test_a_session_of_claude_code_has_every_message_and_branch(world, provider):
+    provider.plan(text("Another way."))
+    world.client.edit("notes", "int_002", "No thanks!").finish()
+    lines = [json.loads(line) for line in world.export("notes", "--format", "claude-code")[0].splitlines()]
+    by_id = {line["uuid"]: line for line in lines}
+    assert len(by_id) == len(lines) and all(line["parentUuid"] is None or line["parentUuid"] in by_id for line in lines)
+    calls = [block for line in lines if line["type"] == "assistant" for block in line["message"]["content"] if block["type"] == "tool_use"]
+    results = [block for line in lines if line["type"] == "user" and isinstance(line["message"]["content"], list) for block in line["message"]["content"]]
+    assert [each["id"] for each in calls] == [each["tool_use_id"] for each in results] == ["call_1", "call_2"]
+    first, second = ([line for line in lines if line["message"]["content"] == words] for words in ("Thanks!", "No thanks!"))
+    assert first[0]["parentUuid"] == second[0]["parentUuid"] is not None
+    head = world.client.get("/chats/notes/export?format=claude-code").expect(200).body.decode().splitlines()
+    assert len(head) == len(lines) - 2 and "No thanks!" in head[-2]
+
+
+@pytest.mark.parametrize("form", ["json", "html", "markdown", "jsonl", "atif", "claude-code"])
+def test_secrets_and_names_are_taken_out_of_every_format(world, provider, form):
+    out = world.root / "out"
+    said = world.export("notes", "--format", form, "--redact-word", "Rumpelstilz", "--dry-run")
+    assert said[0] == "" and "would be taken out: a token of GitHub" in said[1] and "would be taken out: the word Rumpelstilz" in said[1]
+    written, said = world.export("notes", "--format", form, "--redact-word", "Rumpelstilz")
+    assert "taken out: a token of GitHub" in said and KEY not in said
+    assert KEY not in written and "Rumpelstilz" not in written and base64.b64encode(KEY.encode()).decode()[4:-4] not in written
+    assert "Change two." in written
+    assert not out.exists()
+    provider.plan(text("Hello."))
+    world.client.turn("clean", "Hi")
+    assert "nothing to take out" in world.export("clean", "--format", form, "--redact")[1]
+    assert "three characters" in world.export("notes", "--redact-word", "ab", status=2)[1]
