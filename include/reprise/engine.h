@@ -351,7 +351,7 @@ class Engine {
     Telemetry* telemetry = nullptr;  // gets spans and metrics; null: none
     // Called for each finished interaction once it is stored, on a thread that must not wait; null: nobody.
     std::function<void(const Interaction&)> finished{};
-    DailyUsage* usage = nullptr;     // null: daily usage is not counted and has no limit
+    DailyUsage* usage = nullptr;  // null: daily usage is not counted and has no limit
     // Texts that are removed from tool output: keys and tokens.
     std::vector<std::string> secrets{};
     GuardrailOptions guardrails{};
