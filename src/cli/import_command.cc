@@ -45,8 +45,8 @@ using TakeIn = std::function<Result<ChatId>(const ChatId& name, bool may_have_an
 struct Target {
   TakeIn take_in;
   std::set<std::string> chats;  // that are there
-  // Imports a session of another tool piece by piece, whatever its size. Null: as a whole, through take_in.
-  std::function<Result<void>(const ChatId& name, std::shared_ptr<MovedTurns> turns)> take_pieces{};
+  // Imports chats that are given piece by piece, all of them or none. Null: each as a whole, through take_in.
+  std::function<Result<void>(const std::vector<IncomingChat>& chats)> take_pieces{};
 };
 
 std::set<std::string> ChatsIn(const std::string& data_dir) {
@@ -72,10 +72,7 @@ Target IntoFolder(const IncomingChats& folder, const std::string& data_dir) {
             return folder.Add(ToIncomingChat(free, std::move(foreign))).map([&] { return free; });
           },
           .chats = ChatsIn(data_dir),
-          .take_pieces =
-              [&folder](const ChatId& name, std::shared_ptr<MovedTurns> turns) {
-                return folder.Add(ToIncomingChat(name, std::move(turns)));
-              }};
+          .take_pieces = [&folder](const std::vector<IncomingChat>& chats) { return folder.AddAll(chats); }};
 }
 
 // Imports through the data folder's server. Counts each interaction twice, as IncomingChats does.
@@ -219,43 +216,89 @@ std::string EarlierChat(const std::string& name, const std::set<std::string>& ch
   return found != chats.end() && found->starts_with(beginning) ? *found : std::string();
 }
 
-Result<Imported> ImportSession(const FoundSession& session, const std::string& name, const Target& target,
-                               Progress& progress) {
-  const auto turns = TRY(session.open().and_then(MovedTurns::Plan));
-  const auto chat = TRY(ChatId::Parse(name));
-  progress.Expect(turns->size());
-  if (target.take_pieces) {
-    TRY(target.take_pieces(chat, turns));
-  } else {
-    TRY(target.take_in(chat, /*may_have_another=*/false, TRY(turns->ReadAll(name))));
+// Imports sessions of other tools. Small ones share the time that the disk takes.
+class SessionImport {
+ public:
+  SessionImport(const Asked& asked, Target& target, Progress& progress, Report& report)
+      : asked_(asked), target_(target), progress_(progress), report_(report) {}
+
+  // Fails only if the whole import has to end.
+  Result<void> Add(FoundSession session) {
+    const std::string name = asked_.as.empty() ? NameOfMoved(session, TRY(session.digest())) : asked_.as;
+    if (asked_.as.empty() && target_.chats.contains(name)) return report_.AddKnown(), Result<void>();
+    auto turns = session.open().and_then(MovedTurns::Plan);
+    if (!turns && turns.error().code == ErrorCode::kNotFound) return report_.AddEmpty(), Result<void>();
+    if (!turns) return report_.Fail(session.source, turns.error()), Result<void>();
+    progress_.Expect((*turns)->size());
+    Waiting waiting{.source = session.source,
+                    .tool = session.format->tool,
+                    .chat = TRY(ChatId::Parse(name)),
+                    .earlier = EarlierChat(name, target_.chats),
+                    .turns = *std::move(turns)};
+    if (!target_.take_pieces) return TakeWhole(waiting);
+    target_.chats.insert(name);
+    waiting_.push_back(std::move(waiting));
+    bytes_ += session.bytes;
+    return bytes_ > kMostBytes || waiting_.size() >= kMost ? Finish() : Result<void>();
   }
-  Imported imported{.chat = chat, .interactions = turns->size(), .notes = turns->Notes()};
-  const std::string earlier = EarlierChat(name, target.chats);
-  if (!earlier.empty())
-    imported.notes.push_back("it has changed since it was imported as " + earlier + ", which stays");
-  return imported;
-}
+
+  // Imports those that wait for others.
+  Result<void> Finish() {
+    if (waiting_.empty()) return {};
+    std::vector<IncomingChat> chats;
+    for (const Waiting& each : waiting_) chats.push_back(ToIncomingChat(each.chat, each.turns));
+    const auto taken = target_.take_pieces(chats);
+    for (const Waiting& each : waiting_) Tell(each, taken);
+    waiting_.clear();
+    bytes_ = 0;
+    return progress_.interrupted() ? Fail(ErrorCode::kCancelled, "interrupted") : Result<void>();
+  }
+
+ private:
+  static constexpr std::uint64_t kMostBytes = 8 << 20;  // that are in memory, with what is made of them
+  static constexpr std::size_t kMost = 64;
+  struct Waiting {
+    std::string source;
+    std::string_view tool;
+    ChatId chat;
+    std::string earlier;
+    std::shared_ptr<MovedTurns> turns;
+  };
+
+  Result<void> TakeWhole(const Waiting& waiting) {
+    const auto taken = waiting.turns->ReadAll(waiting.chat.str()).and_then([&](ForeignChat chat) {
+      return target_.take_in(waiting.chat, /*may_have_another=*/false, std::move(chat)).map([](const ChatId&) {});
+    });
+    if (taken) target_.chats.insert(waiting.chat.str());
+    Tell(waiting, taken);
+    return progress_.interrupted() ? Fail(ErrorCode::kCancelled, "interrupted") : Result<void>();
+  }
+
+  void Tell(const Waiting& waiting, const Result<void>& taken) {
+    if (progress_.interrupted()) return;
+    if (!taken) return report_.Fail(waiting.source, taken.error());
+    Imported imported{.chat = waiting.chat, .interactions = waiting.turns->size(), .notes = waiting.turns->Notes()};
+    if (!waiting.earlier.empty()) {
+      imported.notes.push_back("it has changed since it was imported as " + waiting.earlier + ", which stays");
+    }
+    report_.Add(waiting.source, imported, waiting.tool);
+  }
+
+  const Asked& asked_;
+  Target& target_;
+  Progress& progress_;
+  Report& report_;
+  std::vector<Waiting> waiting_;
+  std::uint64_t bytes_ = 0;
+};
 
 Result<void> ImportSessions(const Asked& asked, Target& target, const Environment& environment, Progress& progress,
                             Report& report) {
-  const auto take = [&](FoundSession session) -> Result<void> {
-    const std::string digest = TRY(session.digest());
-    const std::string name = asked.as.empty() ? NameOfMoved(session, digest) : asked.as;
-    if (asked.as.empty() && target.chats.contains(name)) return report.AddKnown(), Result<void>();
-    const auto imported = ImportSession(session, name, target, progress);
-    if (progress.interrupted()) return Fail(ErrorCode::kCancelled, "interrupted");
-    if (!imported && imported.error().code == ErrorCode::kNotFound) {
-      report.AddEmpty();
-    } else if (!imported) {
-      report.Fail(session.source, imported.error());
-    } else {
-      report.Add(session.source, *imported, session.format->tool);
-      target.chats.insert(name);
-    }
-    return {};
-  };
-  return ForEachForeignSession(asked.sessions, environment, take,
-                               [&](const std::string& path, const Error& error) { report.Fail(path, error); });
+  SessionImport import(asked, target, progress, report);
+  TRY(ForEachForeignSession(
+      asked.sessions, environment, [&](FoundSession session) { return import.Add(std::move(session)); },
+      [&](const std::string& path, const Error& error) { report.Fail(path, error); }));
+  return import.Finish();
 }
 
 Exited ImportAll(const Asked& asked, Target target, const Environment& environment, Progress& progress,

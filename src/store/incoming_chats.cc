@@ -175,18 +175,27 @@ bool IncomingChats::Has(const ChatId& chat) const {
   return status.type() != std::filesystem::file_type::not_found;
 }
 
-Result<void> IncomingChats::Add(const IncomingChat& chat) const {
-  if (Has(chat.summary.id)) {
+Result<void> IncomingChats::Add(const IncomingChat& chat) const { return AddAll({&chat, 1}); }
+
+Result<void> IncomingChats::AddAll(std::span<const IncomingChat> chats) const {
+  for (const IncomingChat& chat : chats) {
+    if (!Has(chat.summary.id)) continue;
     return Fail(Reason::kChatExists, "there is a chat " + chat.summary.id.str() + " already");
   }
   const std::string folder = IncomingDirectory(options_.root);
-  Additions additions;
-  auto added = options_.file_system.CreateDirectory(folder)
-                   .and_then([&](bool) { return Write(chat, folder, additions); })
-                   .and_then([&] { return Compare(chat, folder, additions); })
-                   .and_then([&] { return Place(chat, folder); });
+  auto added = Assemble(chats, folder).and_then([&] { return Place(chats, folder); });
   RemoveAll(folder);
   return added;
+}
+
+// Writes the chats below the folder, and reads them back.
+Result<void> IncomingChats::Assemble(std::span<const IncomingChat> chats, const std::string& folder) const {
+  TRY(options_.file_system.CreateDirectory(folder));
+  std::vector<Additions> additions(chats.size());
+  for (std::size_t i = 0; i < chats.size(); ++i) TRY(Write(chats[i], folder, additions[i]));
+  if (options_.file_system.syncs_trees()) TRY(options_.file_system.SyncTree(folder));
+  for (std::size_t i = 0; i < chats.size(); ++i) TRY(Compare(chats[i], folder, additions[i]));
+  return {};
 }
 
 // What must come back from the disk of an interaction: a digest of all but the messages before it.
@@ -265,7 +274,7 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
   if (chat.load_added && summary.title.empty()) summary.title = on_disk.index.summary.title;
   TakeSummary(on_disk.index, std::move(summary));
   TRY(files.WriteIndex(on_disk.index));
-  return options_.file_system.syncs_trees() ? options_.file_system.SyncTree(folder) : files.SyncNames(id);
+  return options_.file_system.syncs_trees() ? Result<void>() : files.SyncNames(id);
 }
 
 Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string& folder, const Additions& added) const {
@@ -311,19 +320,26 @@ Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string&
   return {};
 }
 
-Result<void> IncomingChats::Place(const IncomingChat& chat, const std::string& folder) const {
-  const ChatId& id = chat.summary.id;
+Result<void> IncomingChats::Place(std::span<const IncomingChat> chats, const std::string& folder) const {
   FileSystem& disk = options_.file_system;
-  if (!chat.journals.empty()) {
+  if (std::ranges::any_of(chats, [](const IncomingChat& chat) { return !chat.journals.empty(); })) {
     // Without this list the next start looks into every chat for journals, and finds these.
     auto removed = disk.RemoveFile(RunningFile(options_.root));
     if (!removed && !IsNotFound(removed.error())) return removed;
   }
-  const std::string from = ChatDirectory(folder, id), to = ChatDirectory(options_.root, id);
-  TRY(disk.Rename(from, to));
-  auto synced = disk.SyncDirectory(options_.root).and_then([&] { return disk.SyncDirectory(folder); });
-  if (!synced) static_cast<void>(disk.Rename(to, from));  // the caller is told that it is not there
-  return synced;
+  std::size_t placed = 0;
+  Result<void> done;
+  for (; done && placed < chats.size(); placed += done ? 1 : 0) {
+    const ChatId& id = chats[placed].summary.id;
+    done = disk.Rename(ChatDirectory(folder, id), ChatDirectory(options_.root, id));
+  }
+  if (done) done = disk.SyncDirectory(options_.root).and_then([&] { return disk.SyncDirectory(folder); });
+  if (done) return done;
+  for (const IncomingChat& chat : chats.first(placed)) {  // the caller is told that they are not there
+    static_cast<void>(
+        disk.Rename(ChatDirectory(options_.root, chat.summary.id), ChatDirectory(folder, chat.summary.id)));
+  }
+  return done;
 }
 
 Result<std::vector<InteractionId>> FileInteractionStore::BranchUpTo(const ChatId& chat, InteractionId last) {

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,6 +61,8 @@ class IncomingChats {
   // there then. The counter counts each interaction, file and blob twice, when it is written and when it is compared,
   // and may stop the work (kCancelled).
   Result<void> Add(const IncomingChat& chat) const;
+  // Adds several in the time that the disk takes for one; after a failure none of them is there.
+  Result<void> AddAll(std::span<const IncomingChat> chats) const;
 
  private:
   IncomingChats(Options options, std::unique_ptr<DirectoryLock> lock)
@@ -75,7 +78,8 @@ class IncomingChats {
   Result<Additions> WriteAdditions(const IncomingChat& chat, FileInteractionStore& store) const;
   Result<void> Compare(const IncomingChat& chat, const std::string& folder, const Additions& added) const;
   Result<void> CompareAdditions(const IncomingChat& chat, const Additions& additions, InteractionStore& store) const;
-  Result<void> Place(const IncomingChat& chat, const std::string& folder) const;
+  Result<void> Assemble(std::span<const IncomingChat> chats, const std::string& folder) const;
+  Result<void> Place(std::span<const IncomingChat> chats, const std::string& folder) const;
 
   Options options_;
   std::unique_ptr<DirectoryLock> lock_;  // null: the caller has it

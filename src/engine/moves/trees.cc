@@ -8,7 +8,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kMostSteps = 1'000'000;  // a small tree can ask for very many repetitions
+constexpr std::size_t kMostSteps = 100'000;  // a small tree can ask for very many repetitions
 
 bool IsPrompt(const MessageNode& node) {
   return !node.steps.empty() && node.steps.front().kind == MovedMessage::Kind::kPrompt;
@@ -52,7 +52,7 @@ class Walk {
       }
     }
     left_out.Add("message that no other leads to", nodes_.size() - visited);
-    left_out.Add("message after the first million", too_many_);
+    left_out.Add("message after the first hundred thousand", too_many_);
     return std::move(steps_);
   }
 

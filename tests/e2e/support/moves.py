@@ -63,7 +63,7 @@ def claude_code(path):
     for row in rows(path):
         if row.get("type") in ("user", "assistant") and not row.get("isMeta"):
             found.blocks(row["message"].get("content") if isinstance(row["message"], dict) else None)
-        data = row.get("data") or {}
+        data = row["data"] if isinstance(row.get("data"), dict) else {}
         if data.get("type") == "agent_progress" and not (path.parent / path.stem / "subagents" / f"agent-{data.get('agentId')}.jsonl").exists():
             found.blocks(data["message"].get("message", {}).get("content"))
         result = row.get("toolUseResult")
@@ -165,7 +165,7 @@ def chatgpt(path):
                 found.call(message["recipient"], text if text.startswith("{") else {"input": text})
         for texts in results.values():
             found.result("\n".join(dict.fromkeys(texts)))
-        if any(node["message"] and reached(key) and node["message"]["author"]["role"] == "user" for key, node in mapping.items()):
+        if any(node["message"] and reached(key) and node["message"]["author"]["role"] != "system" for key, node in mapping.items()):
             all_found.append(found.pair())
     return all_found
 
@@ -256,7 +256,8 @@ def opencode(path):
 
     def stored(session):
         for message in sorted((storage / "message" / session).glob("*.json")):
-            take([json.loads(each.read_text()) for each in sorted((storage / "part" / message.stem).glob("*.json"))])
+            name = json.loads(message.read_text())["id"]
+            take([json.loads(each.read_text()) for each in sorted((storage / "part" / name).glob("*.json"))])
     document = json.loads(path.read_text())
     storage = path.parent.parent.parent
     if "messages" in document:
