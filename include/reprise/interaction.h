@@ -54,6 +54,7 @@ struct ClientRequest {
 class SharedText {
  public:
   SharedText() = default;
+  SharedText(const char* text) : SharedText(std::string(text)) {}
   SharedText(std::string text) : text_(std::make_shared<const std::string>(std::move(text))) {}
   SharedText(std::shared_ptr<const std::string> text) : text_(std::move(text)) {}
   std::string_view view() const { return text_ ? *text_ : std::string_view(); }
