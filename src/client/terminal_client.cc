@@ -80,7 +80,7 @@ int TerminalClient::Run() {
   Attach(/*at_start=*/true);
   if (!opening_.empty()) {
     input_.editor()->Remember(opening_);
-    Obey(opening_);
+    opening_.starts_with('!') ? Say(opening_) : Obey(opening_);  // a script's text must not run as a command
   }
   while (!leaving_) {
     if (is_asked()) {

@@ -88,12 +88,14 @@ void TerminalClient::RunHere(const std::string& line) {
   if (link_.folder().empty()) return Complain("the folder is not on this machine, so the command cannot run in it");
   screen_.Add(style_.Paint(Style::kBold, VisibleLine("! " + command)));
   const auto output = tells ? LentFile::Make("") : std::nullopt;
-  if (tells && !output) return Complain("there is no room for the output of the command");
+  if (tells && !output) return Complain("no temporary file could be made for the output");
   int status = 0;
   screen_.Lend([&] {
-    // Both run in the same folder, with the person's terminal; the second one only without colours.
-    status = tells ? RunAtTerminal("(" + command + "\n) 2>&1 | tee \"$1\"", output->path(), link_.folder())
-                   : RunAtTerminal(command, "", link_.folder());
+    // The output goes to the terminal (3) and into the file, the status of the command through 4 to the last one.
+    const std::string both = "exec 3>&1; { { (" + command +
+                             "\n) 2>&1 3>&- 4>&-; echo $? >&4; } | tee \"$1\" >&3; } 4>&1 | "
+                             "{ read status; exit \"$status\"; }";
+    status = tells ? RunAtTerminal(both, output->path(), link_.folder()) : RunAtTerminal(command, "", link_.folder());
   });
   if (status < 0) return Complain("the command could not be run");
   if (WIFSIGNALED(status)) Tell("(ended by signal " + std::to_string(WTERMSIG(status)) + ")");

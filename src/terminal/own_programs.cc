@@ -56,15 +56,20 @@ int RunAtTerminal(const std::string& command, const std::string& argument, const
     sigset_t none;
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::signal(SIGPIPE, SIG_DFL);
     if (::chdir(directory.c_str()) != 0) ::_exit(127);
     ::execl("/bin/sh", "sh", "-c", command.c_str(), "sh", argument.c_str(), static_cast<char*>(nullptr));
     ::_exit(127);
   }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return -1;
+  for (int status = 0;;) {
+    if (::waitpid(child, &status, WUNTRACED) < 0) {
+      if (errno != EINTR) return -1;
+    } else if (WIFSTOPPED(status)) {
+      ::raise(SIGSTOP);  // by Ctrl-Z: `fg` of the person's shell continues both
+    } else {
+      return status;
+    }
   }
-  return status;
 }
 
 // Both by the shell, because the variables may hold options.

@@ -122,6 +122,7 @@ void Screen::Lend(const std::function<void()>& use) {
   WriteLines();
   std::fflush(stdout);
   input_.Lend(use);
+  MeasureAgain();
   // Only if the cursor is not at the beginning of a row do these blanks reach the next one.
   Print(std::string(static_cast<std::size_t>(columns_ - 1), ' ') + "\r\x1b[K");
 }

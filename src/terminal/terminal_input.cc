@@ -409,9 +409,15 @@ void TerminalInput::Lend(const std::function<void()>& use) {
   LeaveTerminal();
   use();
   ReturnToTerminal();
+}
+
+// Signals that came meanwhile, such as by Ctrl-C, were for the other program. Only the terminal's size is still news.
+void TerminalInput::ReturnToTerminal() {
+  HideTyping();
+  bool resized = false;
   pollfd signals{signals_.get(), POLLIN, 0};
-  while (::poll(&signals, 1, 0) > 0 && TakeSignal() != 0) {
-  }
+  while (::poll(&signals, 1, 0) > 0) resized = TakeSignal() == SIGWINCH || resized;
+  if (resized) ::raise(SIGWINCH);
 }
 
 }  // namespace reprise

@@ -100,7 +100,7 @@ class TerminalInput final : private KeySource {
   KeySource::Came GiveUp(Came why);
   void Resized() override;
   void LeaveTerminal() override;
-  void ReturnToTerminal() override { HideTyping(); }
+  void ReturnToTerminal() override;
   void AskForKeys(bool wanted) const;
   // The first key of the bytes read, if it is complete or its rest will not come.
   std::optional<Key> WholeKey();

@@ -591,6 +591,38 @@ def test_a_commands_output_for_the_model(alone, provider):
     assert provider.requests[0].last["content"] == "$ echo seven; echo eight >&2; false\nseven\neight\n\nWhat is this?"
 
 
+def test_the_status_of_a_command_whose_output_is_told(alone):
+    _, chat = alone()
+    chat.say("!!echo seven; exit 5").until("seven").until("(exit status 5)").until("$ echo seven; exit 5")
+
+
+def test_a_stopped_program_does_not_take_the_terminal(alone):
+    """Ctrl-Z stops the client with it; whoever continues the group continues both."""
+    _, chat = alone()
+    chat.say("!echo asks; read line; echo got $line").until("\nasks\n").type(b"\x1a")
+    eventually(lambda: os.waitid(os.P_PID, chat.pid, os.WSTOPPED | os.WNOHANG), "the client has stopped")
+    os.killpg(os.getpgid(chat.pid), signal.SIGCONT)
+    chat.say("typed").until("got typed").ready()
+
+
+def test_ctrl_c_in_the_pager_is_the_pagers(attached, server, provider):
+    gate = Gate()
+    provider.plan(text("half", gate, " done"))
+    chat = attached(PAGER="sh -c 'trap \"echo left; exit\" INT; echo pages; while :; do sleep 0.1; done' --")
+    chat.say("go").until("half").type(CTRL_T).until("pages").type(CTRL_C).until("left").ready_for("> ")
+    gate.release()
+    chat.until("done").ready()
+    assert server.client.history("c")["interactions"][0]["status"] == "COMPLETED"
+
+
+def test_a_message_of_the_command_line_runs_no_command(make_home, provider, open_terminal):
+    home = make_home()
+    own_configuration(home, provider)
+    provider.plan(text("fine"))
+    open_terminal(home, "!touch ran here").until("fine").ready()
+    assert not (home.path / "ran").exists() and provider.requests[0].last["content"] == "!touch ran here"
+
+
 def test_no_command_runs_where_the_folder_is_not(attached):
     attached().say("!true").until("the folder is not on this machine").ready()
 
