@@ -120,7 +120,7 @@ def test_what_our_record_has_a_place_for_is_kept(everything, make_server):
     grown = interactions(server.client, of_tool(told, "chatgpt")[0]["chat_id"])
     assert [(turn["user_message"], turn["edited_from"]) for turn in grown] == [
         ("Plan the beds.", None), ("Fewer.", None), ("Plan the beds.", "int_001"), ("Good.", None)]
-    assert grown[0]["attachments"][0]["filename"] == "file-AbC123-beds.png"
+    assert grown[0]["attachments"][0]["filename"] == "file-AbC123dEf-beds.png"
 
 
 def test_the_sessions_of_a_tool_are_found_listed_and_chosen(make_home):
