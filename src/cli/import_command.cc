@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -224,16 +225,20 @@ class SessionImport {
 
   // Fails only if the whole import has to end.
   Result<void> Add(FoundSession session) {
-    const std::string name = asked_.as.empty() ? NameOfMoved(session, TRY(session.digest())) : asked_.as;
-    if (asked_.as.empty() && target_.chats.contains(name)) return report_.AddKnown(), Result<void>();
+    const bool has_own_name = asked_.as.empty();
+    const auto digest = has_own_name ? session.digest() : std::string();
+    if (!digest) return report_.Fail(session.source, digest.error()), Result<void>();
+    const std::string name = has_own_name ? NameOfMoved(session, *digest) : asked_.as;
+    if (has_own_name && target_.chats.contains(name)) return report_.AddKnown(), Result<void>();
     auto turns = session.open().and_then(MovedTurns::Plan);
     if (!turns && turns.error().code == ErrorCode::kNotFound) return report_.AddEmpty(), Result<void>();
     if (!turns) return report_.Fail(session.source, turns.error()), Result<void>();
+    if (!has_own_name && std::exchange(is_named_, true)) return report_.Fail(session.source, OnlyOne()), Result<void>();
     progress_.Expect((*turns)->size());
     Waiting waiting{.source = session.source,
                     .tool = session.format->tool,
                     .chat = TRY(ChatId::Parse(name)),
-                    .earlier = EarlierChat(name, target_.chats),
+                    .earlier = has_own_name ? EarlierChat(name, target_.chats) : "",
                     .turns = *std::move(turns)};
     if (!target_.take_pieces) return TakeWhole(waiting);
     target_.chats.insert(name);
@@ -245,10 +250,12 @@ class SessionImport {
   // Imports those that wait for others.
   Result<void> Finish() {
     if (waiting_.empty()) return {};
-    std::vector<IncomingChat> chats;
-    for (const Waiting& each : waiting_) chats.push_back(ToIncomingChat(each.chat, each.turns));
-    const auto taken = target_.take_pieces(chats);
-    for (const Waiting& each : waiting_) Tell(each, taken);
+    const std::span<const Waiting> all = waiting_;
+    const auto taken = Take(all);
+    const bool alone = !taken && all.size() > 1;  // what one of them lacks is no fault of the others
+    for (std::size_t i = 0; i < all.size() && !progress_.interrupted(); ++i) {
+      Tell(all[i], alone ? Take(all.subspan(i, 1)) : taken);
+    }
     waiting_.clear();
     bytes_ = 0;
     return progress_.interrupted() ? Fail(ErrorCode::kCancelled, "interrupted") : Result<void>();
@@ -264,6 +271,17 @@ class SessionImport {
     std::string earlier;
     std::shared_ptr<MovedTurns> turns;
   };
+
+  static Error OnlyOne() {
+    return Fail(ErrorCode::kInvalidArgument, "--as is for one chat, and there are several").value();
+  }
+
+  // All of them or none.
+  Result<void> Take(std::span<const Waiting> some) {
+    std::vector<IncomingChat> chats;
+    for (const Waiting& each : some) chats.push_back(ToIncomingChat(each.chat, each.turns));
+    return target_.take_pieces(chats);
+  }
 
   Result<void> TakeWhole(const Waiting& waiting) {
     const auto taken = waiting.turns->ReadAll(waiting.chat.str()).and_then([&](ForeignChat chat) {
@@ -290,6 +308,7 @@ class SessionImport {
   Report& report_;
   std::vector<Waiting> waiting_;
   std::uint64_t bytes_ = 0;
+  bool is_named_ = false;  // a chat has the name of --as
 };
 
 Result<void> ImportSessions(const Asked& asked, Target& target, const Environment& environment, Progress& progress,
@@ -306,7 +325,7 @@ Exited ImportAll(const Asked& asked, Target target, const Environment& environme
   ImportChats(asked, target, progress, report);
   if (asked.has_sessions && !progress.interrupted()) {
     const auto imported = ImportSessions(asked, target, environment, progress, report);
-    if (!imported && !progress.interrupted()) return Fail(imported.error());
+    if (!imported && !progress.interrupted()) report.Fail(asked.sessions.from, imported.error());
   }
   progress.End();
   return report.Finish();
@@ -340,11 +359,17 @@ Exited ImportHere(const Options& options, const std::shared_ptr<const KeySet>& k
 Exited ListSessions(const Asked& asked, const std::set<std::string>& chats, const Environment& environment, bool json) {
   Json list = Json::array();
   bool failed = false;
+  const auto fail = [&](const std::string&, const Error& error) {
+    failed = true;
+    Complain(error);
+  };
   TRY(ForEachForeignSession(
       asked.sessions, environment,
       [&](const FoundSession& session) -> Result<void> {
         const SessionFacts& facts = session.facts;
-        const std::string name = NameOfMoved(session, TRY(session.digest()));
+        const auto digest = session.digest();
+        if (!digest) return fail(session.source, digest.error()), Result<void>();
+        const std::string name = NameOfMoved(session, *digest);
         const std::string title = facts.title.empty() ? facts.first : facts.title;
         const bool is_known = chats.contains(name);
         if (json) {
@@ -367,10 +392,7 @@ Exited ListSessions(const Asked& asked, const std::set<std::string>& chats, cons
               "\n");
         return {};
       },
-      [&](const std::string&, const Error& error) {
-        failed = true;
-        Complain(error);
-      }));
+      fail));
   if (json) Print(DumpJson({{"sessions", std::move(list)}}) + "\n");
   return failed ? kExitFailure : kExitOk;
 }

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from support import anthropic, moves, responses
+from support import anthropic, moves, responses, schemas
 from support.provider import Provider, text
 from support.server import API_KEY, BINARY
 from support.timing import SOON
@@ -31,7 +31,9 @@ def reprise(home, *arguments, status=0, **environment):
 
 
 def imported(home, *arguments, status=0, **environment):
-    return json.loads(reprise(home, *arguments, "--json", status=status, **environment).stdout)
+    report = json.loads(reprise(home, *arguments, "--json", status=status, **environment).stdout)
+    schemas.check("import_report", report)
+    return report
 
 
 def interactions(client, chat):
@@ -120,7 +122,7 @@ def test_what_our_record_has_a_place_for_is_kept(everything, make_server):
     grown = interactions(server.client, of_tool(told, "chatgpt")[0]["chat_id"])
     assert [(turn["user_message"], turn["edited_from"]) for turn in grown] == [
         ("Plan the beds.", None), ("Fewer.", None), ("Plan the beds.", "int_001"), ("Good.", None)]
-    assert grown[0]["attachments"][0]["filename"] == "file-AbC123-beds.png"
+    assert grown[0]["attachments"][0]["filename"] == "file-AbC123dEf-beds.png"
 
 
 def test_the_sessions_of_a_tool_are_found_listed_and_chosen(make_home):
@@ -163,6 +165,68 @@ def test_what_cannot_be_read_is_named_and_leaves_nothing(make_home, tmp_path):
     assert "--since" in reprise(home, "--from", "goose", "--since", "soon", status=2).stderr
 
 
+def test_a_session_that_fails_holds_up_no_other(make_home):
+    home = make_home()
+    sources = files_of("claude-code") + files_of("codex")
+    blocked = imported(home, sources[0], "--list")["sessions"][0]["chat_id"]
+    home.data.mkdir(mode=0o700, parents=True)
+    (home.data / blocked).write_text("in the way")
+    told = imported(home, *sources, status=1)
+    assert [each["source"] for each in told["failed"]] == [str(sources[0])] and len(told["imported"]) == len(sources) - 1
+    (home.data / blocked).unlink()
+    again = imported(home, *sources)
+    assert [each["source"] for each in again["imported"]] == [str(sources[0])] and again["known"] == len(sources) - 1
+
+
+def test_a_given_name_is_for_one_chat(make_home):
+    home = make_home()
+    one = files_of("codex")[0]
+    imported(home, one)
+    roses = imported(home, one, "--as", "codex-roses")["imported"]
+    assert [each["chat_id"] for each in roses] == ["codex-roses"] and not any("has changed" in note for note in roses[0]["notes"])
+    told = imported(home, DATA / "chatgpt/conversations.json", "--as", "violets", status=1)
+    assert [each["chat_id"] for each in told["imported"]] == ["violets"]
+    assert [each["message"] for each in told["failed"]] == ["--as is for one chat, and there are several"]
+
+
+def test_an_export_brings_its_images_and_no_other_file(make_home, make_server, tmp_path):
+    home = make_home()
+    picture = (DATA / "chatgpt/file-AbC123dEf-beds.png").read_bytes()
+    inside = {".ssh/id_ed25519": b"secret", ".hidden/file-hidden00.png": picture, "file-secret00.png": b"secret", "file-notes0000.txt": b"secret",
+              "short/file-abc.png": picture, "images/file_good0000-tulips.JPG": picture}
+    for name, content in inside.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    ids = ["id_ed25519", "file-hidden00", "file-secret00", "file-notes0000", "file-abc", "file_good0000", ""]
+    parts = [{"content_type": "image_asset_pointer", "asset_pointer": f"file-service://{name}"} for name in ids]
+    message = {"author": {"role": "user"}, "content": {"content_type": "multimodal_text", "parts": [*parts, "Look."]}}
+    (tmp_path / "conversations.json").write_text(json.dumps([{"id": "c", "mapping": {"a": {"id": "a", "parent": None, "message": message}}}]))
+    made = imported(home, tmp_path / "conversations.json")["imported"][0]
+    assert made["notes"] == ["left out: 6 x attachment (image_asset_pointer)"]
+    server = make_server(home=home)
+    server.check_records = False
+    files = interactions(server.client, made["chat_id"])[0]["attachments"]
+    assert [(file["filename"], file["mime_type"]) for file in files] == [("file_good0000-tulips.JPG", "image/png")]
+
+
+def test_sessions_that_name_each_other_are_read_once(make_home, tmp_path):
+    def put(path, content):
+        path = tmp_path / "storage" / f"{path}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content))
+
+    put("session/p/ses_a", {"id": "ses_a", "directory": "/d", "time": {"created": 1_777_777_000_000}})
+    for name, others in (("a", "bbb"), ("b", "aab")):
+        put(f"message/ses_{name}/msg_{name}1", {"id": f"msg_{name}1", "role": "user"})
+        put(f"part/msg_{name}1/prt_1", {"type": "text", "text": "Go."})
+        put(f"message/ses_{name}/msg_{name}2", {"id": f"msg_{name}2", "role": "assistant"})
+        for number, other in enumerate(others):
+            put(f"part/msg_{name}2/prt_{number}", {"type": "tool", "tool": "task", "callID": f"c{number}", "state": {
+                "status": "completed", "output": "done", "metadata": {"sessionId": f"ses_{other}"}}})
+    made = imported(make_home(), tmp_path / "storage/session/p/ses_a.json")["imported"]
+    assert made[0]["notes"] == ["left out: 5 x sub-agent that is named twice"]
+
+
 def test_the_page_s_way_takes_them_too(offline):
     offline.check_records = False
     client = offline.client
@@ -174,3 +238,10 @@ def test_the_page_s_way_takes_them_too(offline):
     many = client.request("POST", "/import", (DATA / "chatgpt/conversations.json").read_bytes(), headers={"Content-Type": "application/json"}).expect(201).json
     assert "2 chats were imported; this is the last one" in many["notes"]
     client.request("POST", "/import", b'{"a": 1}\n{"b": 2}', headers={"Content-Type": "application/json"}).expect(400, "error")
+    mapping = {"a": {"id": "a", "parent": None, "message": {"author": {"role": "user"}, "content": {"parts": ["Late."]}}}}
+    cut = json.dumps([{"id": "late", "mapping": mapping}]).encode()[:-1] + b', {"mapping": '
+    late = client.request("POST", "/import", cut, headers={"Content-Type": "application/json"}).expect(201, "imported").json
+    assert late["title"].startswith("Late.") and any(note.startswith("not imported: the document") for note in late["notes"])
+    named = client.request("POST", "/import?as=violets", (DATA / "chatgpt/conversations.json").read_bytes(),
+                           headers={"Content-Type": "application/json"}).expect(201, "imported").json
+    assert named["id"] == "violets" and 'not imported: "as" is for one chat, and there are several' in named["notes"]

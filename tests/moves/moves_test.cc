@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "engine/moves/formats.h"
 #include "engine/moves/moved_turns.h"
 #include "engine/moves/trees.h"
@@ -137,6 +138,52 @@ TEST_CASE("MovedTurns: a tree cannot ask for more than a hundred thousand steps"
   LeftOut left_out;
   CHECK(StepsOfTree(std::move(nodes), left_out).size() == 100'000);
   CHECK(left_out.Notes().size() == 1);
+}
+
+TEST_CASE("MovedTurns: sub-agents that name each other are read once", "[moves]") {
+  const Json ref = {{"trajectory_id", "t"}};
+  const Json result = {{"source_call_id", "c"}, {"content", "done"}, {"subagent_trajectory_ref", Json(40, ref)}};
+  const Json step = {{"source", "agent"},
+                     {"message", "on"},
+                     {"tool_calls", {{{"tool_call_id", "c"}, {"function_name", "delegate"}}}},
+                     {"observation", {{"results", {result}}}}};
+  const Json sub_agent = {{"trajectory_id", "t"}, {"steps", {step}}};
+  const Json root = {{"schema_version", "ATIF-v1.7"}, {"steps", {step}}, {"subagent_trajectories", {sub_agent}}};
+  const ForeignChat chat = Chat(DumpJson(root));
+  CHECK(chat.interactions.size() == 1);
+  CHECK(chat.notes == std::vector<std::string>{"left out: 79 x sub-agent that is named twice"});
+}
+
+TEST_CASE("MovedTurns: a long chat with many branches takes little memory and time", "[moves]") {
+  // After one prompt a long answer in pieces, each with a second end.
+  constexpr int kPieces = 40'000;
+  std::vector<MessageNode> nodes{{.id = "p", .parent = "", .steps = {{.text = "go"}}}};
+  for (int i = 0; i < kPieces; ++i) {
+    const std::string parent = i == 0 ? "p" : "n" + std::to_string(i - 1);
+    nodes.push_back({.id = "n" + std::to_string(i), .parent = parent, .steps = {{.kind = Kind::kAnswer}}});
+    nodes.push_back({.id = "e" + std::to_string(i), .parent = parent, .steps = {}});
+  }
+  LeftOut left_out;
+  CHECK(StepsOfTree(std::move(nodes), left_out).size() == 100'000);
+  CHECK(left_out.Notes().size() == 1);
+}
+
+TEST_CASE("MovedTurns: very many calls of one id take time in proportion", "[moves]") {
+  constexpr std::size_t kCalls = 5'000;
+  Json calls = Json::array(), results = Json::array();
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    calls.push_back({{"type", "tool_use"}, {"id", "a"}, {"name", "x"}, {"input", Json::object()}});
+    results.push_back({{"type", "tool_result"}, {"tool_use_id", "a"}, {"content", std::to_string(i)}});
+  }
+  const ForeignChat chat =
+      Chat(ClaudeLine("user", "1", "", R"("go")") + ClaudeLine("assistant", "2", "1", DumpJson(calls)) +
+           ClaudeLine("user", "3", "2", DumpJson(results)));
+  const Messages& messages = chat.interactions.at(0).final_agent_state->messages;
+  CHECK(IsWellFormed(messages));
+  CHECK(messages.size() == 2 + kCalls);
+  CHECK(messages[1].tool_calls.back().id == "a_5000");
+  CHECK(messages[1 + kCalls].content == "0");
+  CHECK(chat.notes.empty());
 }
 
 TEST_CASE("MovedTurns: what cannot be a session is refused or empty, and never half read", "[moves]") {

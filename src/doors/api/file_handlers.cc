@@ -2,6 +2,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -164,15 +165,44 @@ Reply ReplyWith(const ChatListEntry& imported, Json notes) {
   return reply;
 }
 
-// Imports the sessions that are not here yet. The answer is about the last of them.
+// Imports the sessions that are not here yet, each for itself. The answer is about the last of them; it fails only if
+// none came in.
 class SessionsImport {
  public:
   SessionsImport(Engine& engine, std::optional<std::string> as) : engine_(engine), as_(std::move(as)) {}
 
-  Result<void> Add(FoundSession session) {
+  void Add(const FoundSession& session) {
+    if (const auto added = TryToAdd(session); !added) AddFailure(added.error());
+  }
+  void AddFailure(const Error& error) {
+    constexpr std::size_t kMostTold = 20;
+    if (failures_.size() < kMostTold) failures_.push_back("not imported: " + error.message);
+    ++failed_;
+    if (!first_failure_) first_failure_ = error;
+  }
+
+  Result<Outcome> Answer() {
+    if (!last_ && first_failure_) return Fail(*std::move(first_failure_));
+    if (!last_ && !known_.empty()) {
+      return Fail(Reason::kChatExists, "the session was imported earlier, and is the same since: chat " + known_);
+    }
+    if (!last_) return Fail(Reason::kInvalidDocument, "the document holds no message");
+    if (count_ > 1) notes_.push_back(std::to_string(count_) + " chats were imported; this is the last one");
+    for (std::string& failure : failures_) notes_.push_back(std::move(failure));
+    if (failed_ > failures_.size()) {
+      notes_.push_back("not imported: " + std::to_string(failed_ - failures_.size()) + " more");
+    }
+    return ReplyWith(*last_, std::move(notes_));
+  }
+
+ private:
+  Result<void> TryToAdd(const FoundSession& session) {
     const std::string name = as_ ? *as_ : NameOfMoved(session, TRY(session.digest()));
     auto turns = session.open().and_then(MovedTurns::Plan);
     if (!turns && turns.error().code == ErrorCode::kNotFound) return {};  // without any message
+    if (turns && as_ && std::exchange(is_named_, true)) {
+      return Fail(Reason::kInvalidParameter, "\"as\" is for one chat, and there are several");
+    }
     ForeignChat foreign = TRY(TRY(std::move(turns))->ReadAll(name));
     Json notes = foreign.notes;
     auto imported = engine_.ImportChat(ToIncomingChat(TRY(ChatId::Parse(name)), std::move(foreign)));
@@ -186,22 +216,15 @@ class SessionsImport {
     return {};
   }
 
-  Result<Outcome> Answer() {
-    if (!last_ && !known_.empty()) {
-      return Fail(Reason::kChatExists, "the session was imported earlier, and is the same since: chat " + known_);
-    }
-    if (!last_) return Fail(Reason::kInvalidDocument, "the document holds no message");
-    if (count_ > 1) notes_.push_back(std::to_string(count_) + " chats were imported; this is the last one");
-    return ReplyWith(*last_, std::move(notes_));
-  }
-
- private:
   Engine& engine_;
   const std::optional<std::string> as_;
   std::optional<ChatListEntry> last_;
   Json notes_ = Json::array();
+  std::vector<std::string> failures_;  // for people
+  std::optional<Error> first_failure_;
   std::string known_;  // a chat that was here
-  std::size_t count_ = 0;
+  std::size_t count_ = 0, failed_ = 0;
+  bool is_named_ = false;  // a chat has the name `as_`
 };
 
 Result<Outcome> Import(Engine& engine, const Request& request) {
@@ -211,7 +234,11 @@ Result<Outcome> Import(Engine& engine, const Request& request) {
   auto body = TRY(ReadBody(request, source));
   if (body.format != nullptr) {
     SessionsImport import(engine, as);
-    TRY(ForEachSession(source, *body.format, {}, [&](FoundSession session) { return import.Add(std::move(session)); }));
+    const auto read = ForEachSession(source, *body.format, {}, [&](const FoundSession& session) -> Result<void> {
+      import.Add(session);
+      return {};
+    });
+    if (!read) import.AddFailure(read.error());
     return import.Answer();
   }
   auto foreign = TRY(ReadChatDocument(*std::move(body.document), "the document"));

@@ -1,6 +1,7 @@
 // ATIF 1.0 to 1.7, the Agent Trajectory Interchange Format of Harbor.
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
@@ -113,6 +114,7 @@ class AtifReader {
       const bool is_session =
           !TextMember(ref, "session_id").empty() && TextMember(ref, "session_id") == TextMember(each, "session_id");
       if ((!is_it && !is_session) || depth >= kMostTrajectories) continue;
+      if (!read_.insert(&each).second) return left_out_.Add("sub-agent that is named twice");
       for (MovedMessage& step : StepsOf(each, depth + 1)) {
         if (step.kind == Kind::kPrompt) continue;
         step.nested = call;
@@ -124,6 +126,7 @@ class AtifReader {
   }
 
   const Json& trajectory_;
+  std::set<const Json*> read_;  // sub-agents: they may name each other
   LeftOut left_out_;
 };
 

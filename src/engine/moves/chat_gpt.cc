@@ -1,10 +1,14 @@
 // The export of ChatGPT: conversations.json, each a tree of messages ("mapping").
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/text.h"
+#include "domain/file_kind.h"
 #include "engine/moves/formats.h"
 #include "engine/moves/trees.h"
 
@@ -12,13 +16,37 @@ namespace reprise {
 namespace {
 
 using Kind = MovedMessage::Kind;
+namespace fs = std::filesystem;
 
 constexpr std::uintmax_t kMostOfImage = 20 << 20;
+
+bool IsFileId(std::string_view id) {
+  constexpr std::size_t kLeast = 13;  // "file-" and eight more
+  return id.size() >= kLeast && (id.starts_with("file-") || id.starts_with("file_"));
+}
+
+// The images of an export, in its folder and two levels below: paths by file name.
+std::map<std::string, std::string> ImagesIn(const fs::path& folder) {
+  constexpr std::string_view kTypes[] = {".png", ".jpg", ".jpeg", ".webp", ".gif"};
+  std::map<std::string, std::string> images;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator each(folder, fs::directory_options::skip_permission_denied, failed), end;
+       !failed && each != end; each.increment(failed)) {
+    const std::string name = each->path().filename().string();
+    if (each.depth() > 1 || name.starts_with('.')) each.disable_recursion_pending();
+    std::error_code unknown;
+    const bool is_image = IsFileId(name) &&
+                          std::ranges::count(kTypes, LowerCase(each->path().extension().string())) > 0 &&
+                          fs::is_regular_file(each->symlink_status(unknown));
+    if (is_image) images.emplace(name, each->path().string());
+  }
+  return images;
+}
 
 class ChatGptReader {
  public:
   explicit ChatGptReader(const std::string& path)
-      : folder_(path.empty() ? path : std::filesystem::path(path).parent_path().string()) {}
+      : folder_(path.empty() ? path : fs::path(path).parent_path().string()) {}
 
   ReadSession Read(const Json& session) {
     ReadSession read;
@@ -99,27 +127,21 @@ class ChatGptReader {
     return type == "reasoning_recap";
   }
 
-  // The export has the images beside conversations.json, under names that begin with their ids.
+  // The export has the images beside conversations.json, under names that begin with their ids. Nothing else there is
+  // its own: it may lie among a person's files.
   std::optional<MovedFile> FileOf(const std::string& pointer) {
-    const std::string id = pointer.substr(std::min(pointer.rfind('/') + 1, pointer.size()));
-    if (folder_.empty() || id.empty()) return std::nullopt;
-    std::error_code failed;
-    for (std::filesystem::recursive_directory_iterator each(folder_, failed), end; !failed && each != end;
-         each.increment(failed)) {
-      const std::string name = each->path().filename().string();
-      if (each.depth() > 1) each.disable_recursion_pending();
-      const bool is_it = name.starts_with(id) && std::filesystem::is_regular_file(each->symlink_status(failed));
-      if (!is_it || each->file_size(failed) > kMostOfImage) continue;
-      const auto source = SourceText::Open(each->path().string());
-      auto content = source ? source->Read(0, source->size()) : std::string();
-      if (!content || content->empty()) return std::nullopt;
-      const std::string extension = each->path().extension().string();
-      const std::string type =
-          extension == ".jpg" || extension == ".jpeg" ? "jpeg" : extension.substr(extension.empty() ? 0 : 1);
-      return MovedFile{
-          .filename = name, .mime_type = "image/" + (type.empty() ? "png" : type), .content = *std::move(content)};
-    }
-    return std::nullopt;
+    const std::string id = pointer.substr(pointer.rfind('/') + 1);
+    if (folder_.empty() || !IsFileId(id)) return std::nullopt;
+    if (!images_) images_ = ImagesIn(folder_);
+    const auto found = images_->lower_bound(id);
+    if (found == images_->end() || !found->first.starts_with(id)) return std::nullopt;
+    const auto source = SourceText::Open(found->second);
+    if (!source || source->size() > kMostOfImage) return std::nullopt;
+    auto content = source->Read(0, source->size());
+    if (!content) return std::nullopt;
+    std::string type = LookAtImage(*content).mime_type;
+    if (type.empty()) return std::nullopt;
+    return MovedFile{.filename = found->first, .mime_type = std::move(type), .content = *std::move(content)};
   }
 
   // A result says no call: it is that of the call before it.
@@ -141,6 +163,7 @@ class ChatGptReader {
   }
 
   const std::string folder_;  // of the export; empty: not known
+  std::optional<std::map<std::string, std::string>> images_;
   LeftOut left_out_;
 };
 

@@ -115,6 +115,7 @@ void MovedTurns::NameFiles(const MovedMessage& message, Step step) {
 
 Result<AddedInteraction> MovedTurns::Make(InteractionId id) {
   const std::size_t index = id.number() - 1;
+  if (index == 0) left_out_of_turns_ = {}, latest_ = {};  // they may be made again
   Turn& turn = turns_[index];
   const Turn* parent = turn.parent == kNone ? nullptr : &turns_[turn.parent];
   TurnOrigin start{.id = id, .at = turn.at.value_or(std::max(latest_, facts().created.value_or(Timestamp())))};
@@ -126,7 +127,7 @@ Result<AddedInteraction> MovedTurns::Make(InteractionId id) {
   }
   if (turn.edited_from != kNone) start.edited_from = IdAt(turn.edited_from);
   if (turn.model) start.model = *turn.model;
-  TurnBuilder builder(std::move(start), left_out_);
+  TurnBuilder builder(std::move(start), left_out_of_turns_);
   std::vector<MovedMessage> messages;
   std::uint32_t record = kNone;
   for (const Step step : turn.steps) {
@@ -149,7 +150,11 @@ Result<StoredFile> MovedTurns::File(const FileId& id) {
   return *FileOf(place.step, place.number, message.files[place.number], message.at.value_or(latest_));
 }
 
-std::vector<std::string> MovedTurns::Notes() const { return left_out_.Notes(); }
+std::vector<std::string> MovedTurns::Notes() const {
+  LeftOut all = left_out_;
+  all.Add(left_out_of_turns_);
+  return all.Notes();
+}
 
 Result<ForeignChat> MovedTurns::ReadAll(const std::string& name) {
   ForeignChat chat{.name = name, .title = facts().title};

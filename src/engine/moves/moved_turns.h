@@ -28,7 +28,8 @@ class MovedTurns {
 
   const SessionFacts& facts() const { return session_->facts(); }
   std::size_t size() const { return turns_.size(); }
-  // An interaction, whose state lacks its parent's. REQUIRES: all before it were made.
+  // An interaction, whose state lacks its parent's. REQUIRES: all before it were made. All may be made
+  // again, from the first on.
   Result<AddedInteraction> Make(InteractionId id);
   Result<StoredFile> File(const FileId& id);
   // What was left out, and changed; complete when all interactions were made.
@@ -70,7 +71,7 @@ class MovedTurns {
   friend IncomingChat ToIncomingChat(const ChatId& name, std::shared_ptr<MovedTurns> turns);
 
   const std::unique_ptr<MovedSession> session_;
-  LeftOut left_out_;
+  LeftOut left_out_, left_out_of_turns_;
   std::vector<Turn> turns_;
   std::unordered_map<std::uint64_t, std::uint32_t> turn_of_;  // by hash of the message's id
   std::map<std::uint32_t, std::uint32_t> first_child_;        // by parent, kNone for none

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
@@ -61,6 +62,7 @@ class OpenCodeReader {
                   .folder = TextMember(session, "directory"),
                   .created = TimeIn(MemberOf(time, "created")),
                   .updated = TimeIn(MemberOf(time, "updated"))};
+    read_.insert(read.facts.id);
     read.messages = StepsOf(messages, 0);
     read.left_out = std::move(left_out_);
     return read;
@@ -174,6 +176,7 @@ class OpenCodeReader {
 
   void AddSubAgent(const std::string& session, const std::string& call, int depth, std::vector<MovedMessage>& results) {
     if (storage_.empty() || depth >= kMostSessions) return left_out_.Add("sub-agent in a session of its own");
+    if (!read_.insert(session).second) return left_out_.Add("sub-agent that is named twice");
     for (MovedMessage& step : StepsOf(MessagesOf(session), depth + 1)) {
       const bool says = step.nested.empty() && (step.kind == Kind::kAnswer || step.kind == Kind::kResult);
       if (!says) continue;
@@ -183,6 +186,7 @@ class OpenCodeReader {
   }
 
   const fs::path storage_;
+  std::set<std::string> read_;  // sessions: they may name each other
   LeftOut left_out_;
 };
 

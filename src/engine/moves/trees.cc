@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
+#include <ranges>
 #include <unordered_map>
 #include <utility>
 
@@ -9,6 +11,7 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kMostSteps = 100'000;  // a small tree can ask for very many repetitions
+constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
 bool IsPrompt(const MessageNode& node) {
   return !node.steps.empty() && node.steps.front().kind == MovedMessage::Kind::kPrompt;
@@ -16,39 +19,37 @@ bool IsPrompt(const MessageNode& node) {
 
 class Walk {
  public:
-  explicit Walk(std::vector<MessageNode> nodes) : nodes_(std::move(nodes)), children_(nodes_.size()) {
+  explicit Walk(std::vector<MessageNode> nodes)
+      : nodes_(std::move(nodes)), parents_(nodes_.size(), kNone), children_(nodes_.size()) {
     std::unordered_map<std::string, std::size_t> places;
     for (std::size_t i = 0; i < nodes_.size(); ++i) places.emplace(nodes_[i].id, i);
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       const auto parent = places.find(nodes_[i].parent);
       const bool is_root = parent == places.end() || parent->second == i;
       (is_root ? roots_ : children_[parent->second]).push_back(i);
+      if (!is_root) parents_[i] = parent->second;
     }
   }
 
   std::vector<MovedMessage> Steps(LeftOut& left_out) {
     std::vector<Visit> open;
-    for (auto root = roots_.rbegin(); root != roots_.rend(); ++root) open.push_back({.node = *root});
+    const Name none = std::make_shared<const std::string>();
+    for (auto root = roots_.rbegin(); root != roots_.rend(); ++root) {
+      open.push_back({.node = *root, .last = none, .before_prompt = none});
+    }
     std::size_t visited = 0;
     while (!open.empty()) {
       const Visit visit = std::move(open.back());
       open.pop_back();
       ++visited;
-      std::vector<std::size_t> path = visit.path;  // from the last prompt on
-      std::string last = visit.last;
-      if (IsPrompt(nodes_[visit.node])) {
-        path.clear();
-      } else if (visit.repeats) {
-        for (const std::size_t before : path)
-          last = Put(before, before == path.front() ? visit.before_prompt : last, true);
-      }
-      const std::string before_prompt = IsPrompt(nodes_[visit.node]) ? last : visit.before_prompt;
-      last = Put(visit.node, last, false);
-      path.push_back(visit.node);
+      const bool is_prompt = IsPrompt(nodes_[visit.node]);
+      std::string last = *visit.last;
+      if (visit.repeats && !is_prompt) last = Repeat(visit);
+      const Name before_prompt = is_prompt ? visit.last : visit.before_prompt;
+      const Name after = std::make_shared<const std::string>(Put(visit.node, std::move(last), false));
       const auto& children = children_[visit.node];
       for (std::size_t i = children.size(); i-- > 0;) {
-        open.push_back(
-            {.node = children[i], .path = path, .last = last, .before_prompt = before_prompt, .repeats = i > 0});
+        open.push_back({.node = children[i], .last = after, .before_prompt = before_prompt, .repeats = i > 0});
       }
     }
     left_out.Add("message that no other leads to", nodes_.size() - visited);
@@ -57,18 +58,31 @@ class Walk {
   }
 
  private:
+  using Name = std::shared_ptr<const std::string>;  // of a step; many nodes may come after it
   struct Visit {
     std::size_t node;
-    std::vector<std::size_t> path{};
-    std::string last{}, before_prompt{};  // names of steps
-    bool repeats = false;                 // another node continues the same
+    Name last, before_prompt;
+    bool repeats = false;  // another node continues the same
   };
+
+  // Adds again what led to a node from the last prompt on. Returns the last step's name.
+  std::string Repeat(const Visit& visit) {
+    std::vector<std::size_t> path;
+    for (std::size_t at = parents_[visit.node]; at != kNone; at = parents_[at]) {
+      if (++walked_ > kMostSteps) return *visit.last;  // nothing is put any more
+      path.push_back(at);
+      if (IsPrompt(nodes_[at])) break;
+    }
+    std::string last = *visit.before_prompt;
+    for (const std::size_t before : std::views::reverse(path)) last = Put(before, std::move(last), true);
+    return last;
+  }
 
   // Adds a node's steps after the one of this name, and returns the last one's name.
   std::string Put(std::size_t node, std::string after, bool again) {
     const auto& steps = nodes_[node].steps;
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (steps_.size() >= kMostSteps) return ++too_many_, after;
+      if (steps_.size() >= kMostSteps || walked_ > kMostSteps) return ++too_many_, after;
       MovedMessage step = steps[i];
       step.parent =
           std::exchange(after, again ? nodes_[node].id + "#" + std::to_string(steps_.size()) : nodes_[node].id);
@@ -80,9 +94,11 @@ class Walk {
   }
 
   const std::vector<MessageNode> nodes_;
+  std::vector<std::size_t> parents_;  // kNone for a root
   std::vector<std::vector<std::size_t>> children_;
   std::vector<std::size_t> roots_;
   std::vector<MovedMessage> steps_;
+  std::size_t walked_ = 0;  // back, to repeat
   std::size_t too_many_ = 0;
 };
 

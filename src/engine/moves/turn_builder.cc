@@ -95,47 +95,45 @@ void TurnBuilder::AddAnswer(MovedMessage step) {
   if (step.usage != TokenUsage{}) round.usage = step.usage;
   for (MovedBlock& block : step.blocks) {
     if (block.kind == MovedBlock::Kind::kText && IsBlank(block.text)) continue;
-    if (block.kind == MovedBlock::Kind::kCall) {
-      std::string id =
-          block.id.empty() ? "call_" + start_.id.str() + "_" + std::to_string(round.calls.size()) : block.id;
-      const std::string source_id = block.id;
-      for (int number = 2; FindCall(id, /*without_result=*/false) != nullptr; ++number) {
-        id = source_id + "_" + std::to_string(number);
-      }
-      round.calls.push_back({.call = {.id = std::move(id),
-                                      .name = block.name.empty() ? "tool" : block.name,
-                                      .arguments = std::move(block.text)},
-                             .source_id = source_id});
-    }
+    if (block.kind == MovedBlock::Kind::kCall) AddCall(block);
     round.blocks.push_back(std::move(block));
   }
 }
 
-// The last one of this id: that of the call, or else that of the source.
-TurnBuilder::Call* TurnBuilder::FindCall(const std::string& id, bool without_result) {
-  for (Round& round : std::views::reverse(rounds_)) {
-    for (Call& call : std::views::reverse(round.calls)) {
-      const bool is_it = without_result ? call.source_id == id && !call.result : call.call.id == id;
-      if (is_it) return &call;
-    }
-  }
-  return nullptr;
+// Each call has an id of its own in the turn, whatever the source says.
+void TurnBuilder::AddCall(MovedBlock& block) {
+  Round& round = rounds_.back();
+  const Place place{.round = rounds_.size() - 1, .call = round.calls.size()};
+  std::string id = block.id.empty() ? "call_" + start_.id.str() + "_" + std::to_string(place.call) : block.id;
+  int& number = next_number_.try_emplace(block.id, 2).first->second;
+  while (!by_id_.emplace(id, place).second) id = block.id + "_" + std::to_string(number++);
+  unanswered_[block.id].push_back(place);
+  round.calls.push_back(
+      {.call = {
+           .id = std::move(id), .name = block.name.empty() ? "tool" : block.name, .arguments = std::move(block.text)}});
 }
 
+TurnBuilder::Call* TurnBuilder::FindCall(const std::string& id) {
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : &At(found->second);
+}
+
+// It is that of the last call of this id that has none.
 void TurnBuilder::AddResult(MovedMessage step, const FileOf& file_of) {
-  Call* const call = FindCall(step.call_id, /*without_result=*/true);
-  if (call == nullptr) return AddFurtherResult(std::move(step));
-  TakeFiles(step.files, file_of, call->parts, call->files);
+  const auto calls = unanswered_.find(step.call_id);
+  if (calls == unanswered_.end() || calls->second.empty()) return AddFurtherResult(std::move(step));
+  const Place place = calls->second.back();
+  calls->second.pop_back();
+  Call& call = At(place);
+  TakeFiles(step.files, file_of, call.parts, call.files);
   step.at = TimeOf(step);
-  call->result = std::move(step);
-  for (Round& round : rounds_) {
-    round.has_result |= std::ranges::any_of(round.calls, [&](const Call& each) { return &each == call; });
-  }
+  call.result = std::move(step);
+  rounds_[place.round].has_result = true;
 }
 
 // Some tools tell the result of a call in several messages.
 void TurnBuilder::AddFurtherResult(MovedMessage step) {
-  Call* const call = FindCall(step.call_id, /*without_result=*/false);
+  Call* const call = FindCall(step.call_id);
   if (call == nullptr || !call->result) return left_out_.Add("result without its call");
   if (call->result->text == step.text) return left_out_.Add("repeated result of a call");
   call->result->text += "\n" + step.text;
@@ -143,7 +141,7 @@ void TurnBuilder::AddFurtherResult(MovedMessage step) {
 }
 
 void TurnBuilder::AddNested(MovedMessage step) {
-  Call* call = FindCall(step.nested, /*without_result=*/false);
+  Call* call = FindCall(step.nested);
   if (call == nullptr) return left_out_.Add("step of a sub-agent whose call is missing");
   if (!step.files.empty()) left_out_.Add("file of a sub-agent", step.files.size());
   step.files.clear();
@@ -208,7 +206,8 @@ void TurnBuilder::EmitRound(Round& round, bool is_last) {
     if (block.kind != MovedBlock::Kind::kText) continue;
     // Each text is a paragraph. The block counts the bytes in between, because they stand in the message.
     if (answer.content) block.text.insert(0, "\n\n");
-    answer.content = answer.content.value_or("") + block.text;
+    if (!answer.content) answer.content.emplace();
+    *answer.content += block.text;
   }
   if (answer.content && is_last && round.calls.empty()) {
     Emit(round.at, event::Answer{.content = *answer.content});

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/moves/session.h"
@@ -43,7 +44,6 @@ class TurnBuilder {
  private:
   struct Call {
     ToolCall call;
-    std::string source_id;
     std::optional<MovedMessage> result{};
     std::vector<Attachment> files{};
     std::vector<MessagePart> parts{};
@@ -58,6 +58,9 @@ class TurnBuilder {
     TokenUsage usage{};
     bool has_result = false;
   };
+  struct Place {
+    std::size_t round, call;
+  };
   // What the model is told from here on.
   struct Summary {
     std::size_t rounds;  // before it
@@ -70,7 +73,9 @@ class TurnBuilder {
   void AddResult(MovedMessage step, const FileOf& file_of);
   void AddFurtherResult(MovedMessage step);
   void AddNested(MovedMessage step);
-  Call* FindCall(const std::string& id, bool without_result);
+  void AddCall(MovedBlock& block);
+  Call& At(Place place) { return rounds_[place.round].calls[place.call]; }
+  Call* FindCall(const std::string& id);
   void TakeFiles(std::vector<MovedFile>& files, const FileOf& file_of, std::vector<MessagePart>& parts,
                  std::vector<Attachment>& attachments);
 
@@ -86,6 +91,10 @@ class TurnBuilder {
   std::vector<MessagePart> prompt_parts_{};
   std::vector<Attachment> attachments_{};
   std::vector<Round> rounds_{};
+  std::unordered_map<std::string, Place> by_id_{};  // the calls
+  // Those without a result, and the next number for a call of the same id, by the id in the source.
+  std::unordered_map<std::string, std::vector<Place>> unanswered_{};
+  std::unordered_map<std::string, int> next_number_{};
   std::vector<Summary> summaries_{};
   bool stopped_ = false;
   Timestamp last_ = start_.at;
