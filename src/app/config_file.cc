@@ -76,7 +76,8 @@ class ConfigReader {
     const auto layer = LayerOf(key);
     if (!layer) return true;
     const bool is_of_server = *layer == Layer::kServer;
-    if (is_of_server && layer_->take == FolderLayer::Take::kChatKeys) {
+    const bool is_new = key == "export" || key.starts_with("export.");  // no earlier version took it from a folder
+    if (is_of_server && (is_new || layer_->take == FolderLayer::Take::kChatKeys)) {
       return Reject(
           place,
           "belongs to the server, not to a folder: put it into $XDG_CONFIG_HOME/reprise/reprise.json, or into "

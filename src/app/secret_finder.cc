@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <utility>
 
 #include "domain/codec.h"
 
@@ -13,7 +14,7 @@ namespace reprise {
 namespace {
 
 // Members whose texts a reader of the JSON needs as they are.
-constexpr std::array<std::string_view, 34> kNames = {"type",
+constexpr std::array<std::string_view, 37> kNames = {"type",
                                                      "role",
                                                      "status",
                                                      "id",
@@ -46,7 +47,13 @@ constexpr std::array<std::string_view, 34> kNames = {"type",
                                                      "job_id",
                                                      "updated_at",
                                                      "head",
-                                                     "traceparent"};
+                                                     "traceparent",
+                                                     "resumed_from",
+                                                     "files_from",
+                                                     "used_at"};
+
+// Of texts that may be JSON or not: each backslash may begin an escape.
+constexpr std::size_t kAnyEscape = std::numeric_limits<std::size_t>::max();
 
 std::string InJson(const std::string& text, bool ascii) {
   const std::string quoted = Json(text).dump(-1, ' ', ascii, Json::error_handler_t::replace);
@@ -60,9 +67,8 @@ SecretFinder::SecretFinder(std::vector<std::string> secrets, const std::vector<s
   for (const std::string& secret : secrets) {
     if (secret.size() >= kLeast) Know(secret, "a secret of the configuration or the environment");
   }
-  for (const std::string& word : words) Know(word, "the word " + word);
-  std::ranges::stable_sort(known_, {},
-                           [](const auto& each) { return -static_cast<std::ptrdiff_t>(each.first.size()); });
+  for (const std::string& word : words) Know(word, "the text \"" + word + "\"");
+  std::ranges::stable_sort(known_, {}, [](const auto& each) { return -static_cast<std::ptrdiff_t>(each.text.size()); });
   // Inside a JSON string a word may begin behind an escape: \n.
   constexpr std::pair<const char*, const char*> kKinds[] = {
       {"a key of a model provider",
@@ -74,7 +80,9 @@ SecretFinder::SecretFinder(std::vector<std::string> secrets, const std::vector<s
       {"a key of AWS", R"((?:\b|\\[bfnrt]|\\u[0-9a-fA-F]{4})((?:AKIA|ASIA)[A-Z0-9]{16})\b)"},
       {"a signed token",
        R"((?:\b|\\[bfnrt]|\\u[0-9a-fA-F]{4})(eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}))"},
-      {"a private key", R"((-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\s\\]+-----END [A-Z ]*PRIVATE KEY-----))"}};
+      // Up to its end; without one, all that may belong to it: lines may have numbers, file names or marks of a diff.
+      {"a private key", R"((-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s\\:;,.|<>()_\[\]-]*?)"
+                        R"(-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|[A-Za-z0-9+/=\s\\:;,.|<>()_\[\]-]*)))"}};
   for (const auto& [kind, pattern] : kKinds) kinds_.emplace_back(kind, std::make_unique<RE2>(pattern));
 }
 
@@ -82,23 +90,22 @@ SecretFinder::~SecretFinder() = default;
 
 void SecretFinder::Know(const std::string& text, const std::string& kind) {
   // As it stands in texts, in JSON, and in JSON inside a string of JSON.
-  std::set<std::string> forms{text};
-  for (int depth = 0; depth < 2; ++depth) {
-    for (const std::string& form : std::set(forms)) {
-      forms.insert(InJson(form, /*ascii=*/false));
-      forms.insert(InJson(form, /*ascii=*/true));
+  std::map<std::string, std::size_t> forms{{text, 1}};  // and how many backslashes stand for one
+  for (const std::size_t backslashes : {2, 4}) {
+    for (const auto& [form, of_form] : std::map(forms)) {
+      for (const bool ascii : {false, true}) forms.try_emplace(InJson(form, ascii), backslashes);
     }
   }
-  for (const std::string& form : forms) {
-    if (!form.empty()) known_.emplace_back(form, kind);
+  for (const auto& [form, backslashes] : forms) {
+    if (!form.empty()) known_.push_back({form, kind, backslashes});
   }
 }
 
 bool SecretFinder::TakeFrom(std::string& text) {
   bool any = false;
-  for (const auto& [secret, kind] : known_) {
+  for (const auto& [secret, kind, backslashes] : known_) {
     for (std::size_t at = text.find(secret); at != text.npos; at = text.find(secret, at + secret.size())) {
-      any = Take(text, at, secret.size(), kind);
+      any = Take(text, at, secret.size(), kind, backslashes);
     }
   }
   for (const auto& [kind, pattern] : kinds_) {
@@ -107,7 +114,7 @@ bool SecretFinder::TakeFrom(std::string& text) {
     while (RE2::FindAndConsume(&rest, *pattern, &found)) {
       places.emplace_back(static_cast<std::size_t>(found.data() - text.data()), found.size());
     }
-    for (const auto& [at, size] : places) any = Take(text, at, size, kind);
+    for (const auto& [at, size] : places) any = Take(text, at, size, kind, /*backslashes=*/kAnyEscape);
   }
   return any;
 }
@@ -130,15 +137,21 @@ Result<Interaction> SecretFinder::TakenFrom(const Interaction& turn) {
   return InteractionFromJson(json);
 }
 
-bool SecretFinder::Take(std::string& text, std::size_t at, std::size_t size, const std::string& kind) {
-  constexpr std::string_view kEscaped = "\"\\/bfnrtu";
+bool SecretFinder::Take(std::string& text, std::size_t at, std::size_t size, const std::string& kind,
+                        std::size_t backslashes) {
+  constexpr std::string_view kEscaped = "/bfnrtu";
   constexpr std::size_t kDigits = 4;  // of \u
+  std::size_t before = 0;             // backslashes
   for (std::size_t i = at; i < at + size; ++i) {
     char& c = text[i];
-    const bool is_escaped = i > at && text[i - 1] == '\\' && kEscaped.find(c) != kEscaped.npos;
+    if (c == '\\') {
+      ++before;
+      continue;
+    }
+    const bool is_escaped = std::exchange(before, 0) % backslashes != 0 && kEscaped.find(c) != kEscaped.npos;
     if (is_escaped) {
       i += c == 'u' ? kDigits : 0;
-    } else if (static_cast<unsigned char>(c) >= ' ' && c != '"' && c != '\\') {
+    } else if (static_cast<unsigned char>(c) >= ' ' && c != '"') {
       c = 'x';
     }
   }

@@ -39,11 +39,16 @@ class SecretFinder {
   void Forget() { taken_.clear(); }
 
  private:
+  struct Known {
+    std::string text, kind;
+    std::size_t backslashes = 1;  // as Take
+  };
   void Know(const std::string& text, const std::string& kind);
-  bool Take(std::string& text, std::size_t at, std::size_t size, const std::string& kind);
+  // `backslashes`: how many stand for one in the text; those left over belong to an escape, which stays.
+  bool Take(std::string& text, std::size_t at, std::size_t size, const std::string& kind, std::size_t backslashes);
 
   std::map<std::string, std::size_t> taken_;
-  std::vector<std::pair<std::string, std::string>> known_;  // text and kind, the longest first
+  std::vector<Known> known_;  // the longest first
   std::vector<std::pair<std::string, std::unique_ptr<re2::RE2>>> kinds_;
 };
 

@@ -9,6 +9,7 @@
 #include "app/embedded.h"
 #include "app/factories.h"
 #include "app/keys.h"
+#include "app/secrets.h"
 #include "app/settings.h"
 #include "base/atomic_write.h"
 #include "base/json.h"

@@ -92,9 +92,9 @@ class ServerParts {
   std::unique_ptr<SharedDatabase> database_;  // null if chats are in folders
   std::optional<LastInstance> last_instance_;
   CurlTransport transport_;
-  CurlTransport telemetry_transport_;         // of its own, because a collector must not delay the models' answers
-  std::unique_ptr<OtlpTelemetry> telemetry_;  // null if disabled
+  CurlTransport telemetry_transport_;  // of its own, because a collector must not delay the models' answers
   std::optional<AutoExport> auto_export_;
+  std::unique_ptr<OtlpTelemetry> telemetry_;                        // null if disabled; counts what auto_export_ does
   std::map<std::string, std::shared_ptr<ModelClient>> own_models_;  // of the embedding program
   std::unique_ptr<ModelDirectory> models_;
   std::unique_ptr<Audio> audio_;

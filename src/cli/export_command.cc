@@ -90,10 +90,15 @@ class Export {
         written ? exported_.push_back(*written) : void(status_ = Complain(written.error()));
         continue;
       }
+      auto document = Text(*item);
+      if (!document) {
+        status_ = Complain(document.error());
+        continue;
+      }
       Count(*item);
       if (line_.format == "markdown" && !first) text += "\n";
       first = false;
-      text += Text(*item);
+      text += *document;
       if (line_.dry_run) text.clear();
       if (line_.output.empty()) Print(std::exchange(text, {}));
     }
@@ -183,11 +188,13 @@ class Export {
       if (!item.chat.damaged.empty()) status_ = kExitFailure;
     }
     if (finder_ && line_.format == "markdown") {
-      finder_->TakeFrom(item.chat.summary.title);
-      for (Interaction& one : interactions) {
+      std::erase_if(interactions, [&](Interaction& one) {
         one.final_agent_state.reset();  // which is not shown
-        if (auto redacted = Redacted(one)) one = *std::move(redacted);
-      }
+        auto redacted = Redacted(one);
+        if (redacted) one = *std::move(redacted);
+        return !redacted;
+      });
+      if (interactions.empty() && item.single) return std::nullopt;
     }
     return item;
   }
@@ -221,40 +228,32 @@ class Export {
   }
 
   // The whole item as one JSON document.
-  std::string Document(const Item& item) {
+  Result<std::string> Document(const Item& item) {
     if (!item.single) return WholeChat(item.chat);
-    const auto interaction = store_.LoadInteraction(item.chat.summary.id, item.chat.interactions.front().id);
-    const auto shown = interaction && finder_ ? Redacted(*interaction) : std::nullopt;
-    if (interaction && (shown || !finder_)) return DumpJson(ToJson(shown ? *shown : *interaction)) + "\n";
-    if (!interaction) status_ = Complain(interaction.error());
-    return {};
+    Interaction one = TRY(store_.LoadInteraction(item.chat.summary.id, item.chat.interactions.front().id));
+    if (finder_) one = TRY(finder_->TakenFrom(one));
+    return DumpJson(ToJson(one)) + "\n";
   }
 
-  std::string WithoutSecrets(const ChatId& chat) {
-    auto recording = RecordForTests(reader_, chat, line_.redact_words);
-    if (!recording) {
-      status_ = Complain(recording.error());
-      return {};
-    }
-    for (const auto& [kind, times] : recording->taken) taken_[kind] += times;
-    return std::move(recording->document);
+  Result<std::string> WithoutSecrets(const ChatId& chat) {
+    RecordingForTests recording = TRY(RecordForTests(reader_, chat, line_.redact_words));
+    for (const auto& [kind, times] : recording.taken) taken_[kind] += times;
+    return std::move(recording.document);
   }
 
-  std::string WholeChat(const Chat& chat) {
+  Result<std::string> WholeChat(const Chat& chat) {
     if (finder_) return WithoutSecrets(chat.summary.id);
-    auto reader = OpenHistory(store_, chat.summary.id, {.all_branches = AllBranches()}, HistoryStates::kAdded, {});
-    const auto text = reader ? HistoryDocument(*std::move(reader), AllBranches()).Next(std::string::npos)
-                             : Fail(std::move(reader.error()));
-    if (text) return **text + "\n";
-    status_ = Complain(text.error());
-    return {};
+    auto reader = TRY(OpenHistory(store_, chat.summary.id, {.all_branches = AllBranches()}, HistoryStates::kAdded, {}));
+    const auto text = TRY(HistoryDocument(std::move(reader), AllBranches()).Next(std::string::npos));
+    return *text + "\n";
   }
 
-  std::string Text(const Item& item) {
+  // Turns that cannot be read or redacted are missing; these failures have been printed.
+  Result<std::string> Text(const Item& item) {
     if (line_.format == "json") return Document(item);
     if (line_.format == "html") return Page(item);
-    if (line_.format == "atif") return FormatAtif(item.chat.summary, WithMessages(item));
-    if (line_.format == "claude-code") return FormatClaudeCode(item.chat.summary, WithMessages(item));
+    if (line_.format == "atif") return FormatAtif(SummaryOf(item), WithMessages(item));
+    if (line_.format == "claude-code") return FormatClaudeCode(SummaryOf(item), WithMessages(item));
     return line_.format == "markdown" ? Markdown(item) : Conversations(item);
   }
 
@@ -274,15 +273,13 @@ class Export {
   }
 
   // The proof of the item, to read.
-  std::string Page(const Item& item) {
-    const auto key = ProofKeyOf(reader_.options());
-    if (!key) {
-      status_ = Complain(key.error());
-      return {};
-    }
+  Result<std::string> Page(const Item& item) {
+    if (!item.single && !item.chat.damaged.empty()) return Fail(ChatIsDamaged(item.chat.summary.id));
+    // A dry run only counts, so any key will do, and the user's is not made.
+    const SigningKey key = line_.dry_run ? SigningKey(SecretKey::Random()) : TRY(ProofKeyOf(reader_.options()));
     const ChatSource& source = reader_.source();
     const AuditFile log(source.root(), nullptr, source.file_system());
-    Proof proof = MakeProof(ProofLeavesOf(item.chat, log), *key, Now(), "reprise " + std::string(Version()));
+    Proof proof = MakeProof(ProofLeavesOf(item.chat, log), key, Now(), "reprise " + std::string(Version()));
     std::set<std::size_t> leaves;
     for (std::size_t i = 0; finder_ && i < proof.leaves.size(); ++i) {
       std::string text = proof.leaves[i].text;
@@ -292,10 +289,17 @@ class Export {
     return SharePage(std::move(proof), item.chat, reader_, finder_ ? &*finder_ : nullptr);
   }
 
-  static std::string Markdown(const Item& item) {
+  // For the formats that show it.
+  ChatSummary SummaryOf(const Item& item) {
+    ChatSummary summary = item.chat.summary;
+    if (finder_) finder_->TakeFrom(summary.title);
+    return summary;
+  }
+
+  std::string Markdown(const Item& item) {
     std::vector<MarkdownTurn> turns;
     for (const Interaction& one : item.chat.interactions) turns.push_back({&one, !item.branch.contains(one.id)});
-    return FormatMarkdown(item.chat.summary, turns);
+    return FormatMarkdown(SummaryOf(item), turns);
   }
 
   // A line for each branch: the agent's messages at its end.
@@ -336,7 +340,8 @@ class Export {
             : format == "markdown"               ? ".md"
             : format == "html"                   ? ".html"
                                                  : ".jsonl";
-    return WriteOutputFile(path, Text(item), line_.force).map([&] { return path; });
+    TRY(WriteOutputFile(path, TRY(Text(item)), line_.force));
+    return path;
   }
 
   ChatReader& reader_;

@@ -173,10 +173,7 @@ Exited RunMake(const CommandLine& line, const Environment& environment) {
   const bool is_damaged = std::ranges::any_of(chat->damaged, [&](const DamagedInteraction& one) {
     return what.interaction ? one.id == *what.interaction : true;
   });
-  if (is_damaged) {
-    return Fail(
-        MakeError(ErrorCode::kCorruption, "the chat is damaged (`reprise verify " + what.chat.str() + "` says where)"));
-  }
+  if (is_damaged) return Fail(ChatIsDamaged(what.chat));
   if (chat->interactions.empty()) {
     return Fail(NotThere(MakeError(ErrorCode::kNotFound, "there is no such turn"), what, reader.options().data_dir));
   }
@@ -193,6 +190,13 @@ Exited RunProve(const CommandLine& line, const Environment& environment) {
   const int modes = (line.argument.empty() ? 0 : 1) + (request.check.empty() ? 0 : 1) +
                     (request.redact.empty() ? 0 : 1) + (request.stamp.empty() ? 0 : 1) + (request.key ? 1 : 0);
   if (modes != 1) return Misused("prove takes one of CHAT, --check, --redact, --stamp and --key");
+  const bool writes = !request.without.empty() || !line.output.empty() || !request.timestamp_request.empty();
+  if (writes && (request.key || !request.check.empty())) {
+    return Misused("--check and --key write nothing: they take no --leaf, --output and --timestamp-request");
+  }
+  if (!request.timestamp_ca.empty() && request.check.empty() && request.timestamp.empty()) {
+    return Misused("--timestamp-ca needs --check or --timestamp");
+  }
   if (request.key) {
     const Options options = TRY(OfUse(LoadOptions(line.flags, environment)));
     return ShowKey(TRY(ProofKeyOf(options)), line.json);

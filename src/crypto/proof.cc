@@ -74,7 +74,8 @@ bool HasMembers(const Json& json, std::initializer_list<std::string_view> names,
 
 Result<Proof::Leaf> ReadLeaf(const Json& json, std::size_t number) {
   const auto wrong = [&](const std::string& what) { return Changed("leaf " + std::to_string(number) + " " + what); };
-  if (!HasMembers(json, {"hash", "salt", "text"}, 1)) return wrong("has other members than hash, salt and text");
+  if (!HasMembers(json, {"hash", "salt", "text"}, 1))
+    return wrong("must have exactly the members hash, salt and text, or only a hash");
   Proof::Leaf leaf{.hash = TextMember(json, "hash")};
   if (!IsHexOf(leaf.hash, kHashDigits)) return wrong("has no valid hash");
   if (json.size() == 1) return leaf;
@@ -125,13 +126,13 @@ Result<Proof> ReadProof(std::string_view text) {
   const auto json = ParseJson(text);
   if (!json) return Changed("the bundle is not JSON: " + json.error().message);
   if (!HasMembers(*json, {"statement", "signature", "leaves", "time_stamp"}, 3)) {
-    return Changed("the bundle has other members than statement, signature, leaves and time_stamp");
+    return Changed("the bundle must have exactly the members statement, signature and leaves, and may have time_stamp");
   }
   Proof proof{.statement = TextMember(*json, "statement"), .signature = TextMember(*json, "signature")};
-  if (!IsHexOf(proof.signature, kSignatureDigits)) return Changed("the signature has not the form of one");
+  if (!IsHexOf(proof.signature, kSignatureDigits)) return Changed("the signature is malformed");
   if (json->contains("time_stamp")) {
     proof.time_stamp = TextMember(*json, "time_stamp");
-    if (proof.time_stamp.empty() || !IsHex(proof.time_stamp)) return Changed("the time stamp has not the form of one");
+    if (proof.time_stamp.empty() || !IsHex(proof.time_stamp)) return Changed("the time stamp is malformed");
   }
   const Json& leaves = (*json)["leaves"];
   if (!leaves.is_array() || leaves.empty() || leaves.size() > kMostLeaves) return Changed("the bundle has no leaves");
@@ -144,7 +145,7 @@ Result<ProofStatement> CheckProof(const Proof& proof) {
   if (!json || !HasMembers(*json, {"type", "version", "leaves", "root", "key", "made_at", "program"}, 7) ||
       TextMember(*json, "type") != kProofType || (*json)["version"] != kProofVersion ||
       !(*json)["leaves"].is_number_unsigned()) {
-    return Changed("the statement has not the form of one of version 1");
+    return Changed("the statement is not a statement of version 1");
   }
   const ProofStatement statement{.root = TextMember(*json, "root"),
                                  .key = TextMember(*json, "key"),

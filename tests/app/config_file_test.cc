@@ -477,6 +477,16 @@ TEST_CASE("ApplyFolderConfig: replaces values and elements of the same name, and
   CHECK(options.mcp_servers[1].command == "/bin/n");
 }
 
+TEST_CASE("ApplyFolderConfig: no folder sends chats elsewhere, not even the server's own", "[app]") {
+  using Take = FolderLayer::Take;
+  for (const Take take : {Take::kChatKeys, Take::kOwnKeys, Take::kServerKeys}) {
+    Options options;
+    CHECK(AfterFolder(R"({"export": {"auto": "/srv/dataset"}})", take, options)
+              .starts_with("key \"export\" belongs to the server"));
+    CHECK(options.auto_export.to.empty());
+  }
+}
+
 TEST_CASE("ApplyFolderConfig: keys of the server are refused, left out, or the only ones", "[app]") {
   const std::string text =
       R"({"port": 7, "max_rounds": 4, "budget": {"max_tokens_per_day": 5, "max_tokens_per_chat": 6},

@@ -184,7 +184,7 @@ TEST_CASE("Proof: what can be changed in its values is named by what was changed
   CHECK(fault(proof) == "the signature is not that of the statement by its key");
   proof = ProofOf(9);
   proof.statement.back() = ' ';
-  CHECK(fault(proof) == "the statement has not the form of one of version 1");
+  CHECK(fault(proof) == "the statement is not a statement of version 1");
 }
 
 TEST_CASE("Proof: other texts than bundles are refused", "[crypto]") {

@@ -233,6 +233,10 @@ def test_a_time_stamp_of_openssl_is_added_and_checked(world, tmp_path):
 def test_wrong_use_is_said(world, tmp_path):
     for arguments in [(), ("notes", "--key"), ("--redact", "x", "--check", "y")]:
         assert "one of CHAT" in world.run(*arguments, status=2)[1]
+    for arguments in [("--check", "x", "--leaf", "3"), ("--check", "x", "-o", "y"), ("--check", "x", "--timestamp-request", "q"), ("--key", "-o", "y")]:
+        assert "write nothing" in world.run(*arguments, status=2)[1]
+    for arguments in [("notes",), ("--stamp", "x")]:
+        assert "--timestamp-ca needs" in world.run(*arguments, "--timestamp-ca", "ca.pem", status=2)[1]
     assert "int_009" in world.run("notes/int_009", status=1)[1]
     (tmp_path / "empty").write_text("")
     assert "is not JSON" in world.run("--check", tmp_path / "empty", status=1)[1]

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from support.browser import Browser
-from support.provider import call, text, tools
+from support.provider import call, failure, text, tools
 from support.server import BINARY
 from support.timing import SLACK, SOON
 
@@ -100,10 +100,10 @@ def test_a_page_stands_alone_and_checks_itself(world, look):
     seen = browser.script("return document.body.innerText")
     for each in ("Change two. </script><script>hacked()</script>", "Done, <b>really</b>.", "You are welcome, Rumpelstilz.", "approved by", "-two", "+2", "nobody was asked about read_file"):
         assert each in seen, each
-    # What the model was told, folded, is byte for byte what was sent.
+    # What the model was told, folded, is what was sent.
     (box,) = [box for box in browser.css("details") if "what the model was told" in box.text][1:2]
     browser.script("arguments[0].open = true", box)
-    browser.until(lambda: "byte for byte as it was sent" in box.text, "the body")
+    browser.until(lambda: "its digest is that on record" in box.text, "the body")
     assert "Change two." in box.text
     # It plays from the beginning to the end.
     browser.script("document.getElementById('speed').value = '100'; document.getElementById('play').click()")
@@ -119,6 +119,42 @@ def test_a_changed_page_says_so(world, look):
     path = world.root / "forged.html"
     path.write_text(with_data(page, forge))
     assert re.match(r"NOT intact: leaf \d+ was changed", verdict(look(path)))
+
+
+def test_a_page_shows_no_other_content_of_a_file(world, look):
+    page = world.export("notes", "--format", "html")[0]
+
+    def forge(data):
+        data["contents"] = {digest: content.replace("2", "forged") for digest, content in data["contents"].items()}
+    path = world.root / "forged.html"
+    path.write_text(with_data(page, forge))
+    browser = look(path)
+    assert "NOT" not in verdict(browser)
+    seen = browser.script("return document.body.innerText")
+    assert "its digest is another one" in seen and "+forged" not in seen
+
+
+def test_a_key_that_is_none_is_not_blamed_on_the_browser(world, look):
+    def forge(data):
+        bundle = json.loads(data["bundle"])
+        statement = json.loads(bundle["statement"])
+        statement["key"] = statement["key"][2:]
+        data["bundle"] = json.dumps(bundle | {"statement": json.dumps(statement)})
+    path = world.root / "forged.html"
+    path.write_text(with_data(world.export("notes", "--format", "html")[0], forge))
+    assert verdict(look(path)) == "NOT intact: the key does not have 32 bytes."
+
+
+def test_a_damaged_chat_has_no_page(world):
+    world.server.check_files = world.server.check_records = False
+    world.server.stop()
+    file = world.home.checkpoint_file("notes", "int_001")
+    file.write_text(file.read_text()[:100])
+    out = world.root / "notes.html"
+    written, said = world.export("notes", "--format", "html", "-o", out, status=1)
+    assert "the chat is damaged (`reprise verify notes`" in said and "written" not in written and not out.exists()
+    written, said = world.export("--format", "html", "-o", f"{world.root}/all/", status=1)
+    assert "written" not in written and not list((world.root / "all").iterdir())
 
 
 def bundle_of(texts):
@@ -261,7 +297,8 @@ def test_a_session_of_claude_code_has_every_message_and_branch(world, provider):
 def test_secrets_and_names_are_taken_out_of_every_format(world, provider, form):
     out = world.root / "out"
     said = world.export("notes", "--format", form, "--redact-word", "Rumpelstilz", "--dry-run")
-    assert said[0] == "" and "would be taken out: a token of GitHub" in said[1] and "would be taken out: the word Rumpelstilz" in said[1]
+    assert not list(world.home.path.rglob("proof.jwks")), "a dry run writes nothing"
+    assert said[0] == "" and "would be taken out: a token of GitHub" in said[1] and "would be taken out: the text \"Rumpelstilz\"" in said[1]
     written, said = world.export("notes", "--format", form, "--redact-word", "Rumpelstilz")
     assert "taken out: a token of GitHub" in said and KEY not in said
     assert KEY not in written and "Rumpelstilz" not in written and base64.b64encode(KEY.encode()).decode()[4:-4] not in written
@@ -271,3 +308,12 @@ def test_secrets_and_names_are_taken_out_of_every_format(world, provider, form):
     world.client.turn("clean", "Hi")
     assert "nothing to take out" in world.export("clean", "--format", form, "--redact")[1]
     assert "three characters" in world.export("notes", "--redact-word", "ab", status=2)[1]
+
+
+@pytest.mark.parametrize("form", ["markdown", "atif", "jsonl"])
+def test_words_in_names_and_titles_leave_no_turn_as_it_was(world, provider, form):
+    provider.plan(tools(call("list_files", {})), failure(400, "not now"), text("An interior of Rumpelstilz."))
+    world.client.turn("resumed", "Rumpelstilz, what is here?", "FAILED")
+    world.client.stream("POST", "/chats/resumed/interactions/int_001/resume", {}).finish()
+    written = world.export("resumed", "--format", form, "--redact-word", "Rumpelstilz", "--redact-word", "int")[0]
+    assert "Rumpelstilz" not in written and "interior" not in written and "xxxerior" in written

@@ -70,6 +70,10 @@ Error NoDataFolder(const std::string& data_dir) {
                                              " (--data-dir names another one, `reprise serve` makes one)");
 }
 
+Error ChatIsDamaged(const ChatId& chat) {
+  return MakeError(ErrorCode::kCorruption, "the chat is damaged (`reprise verify " + chat.str() + "` says where)");
+}
+
 Error NotThere(Error error, const RecordReference& what, const std::string& data_dir) {
   if (error.code != ErrorCode::kNotFound) return error;
   const std::string chat = what.chat.str();

@@ -61,6 +61,8 @@ class ChatSource {
 
 // `error`, but for kNotFound a message that names the missing record, the data folder, and a command that lists it.
 Error NotThere(Error error, const RecordReference& what, const std::string& data_dir);
+// For what needs the whole chat.
+Error ChatIsDamaged(const ChatId& chat);
 Error NoDataFolder(const std::string& data_dir);
 
 // The stored chats, in a folder or a database, for commands that only read. Takes no lock, so a server may run.

@@ -195,8 +195,8 @@ std::size_t LeaveOut(Proof& proof, const std::set<std::size_t>& leaves) {
   std::size_t left_out = 0;
   for (Proof::Leaf& each : proof.leaves) {
     const Named leaf = NameOf(each);
-    if ((leaf.kind == "body" && drops_bodies) ||
-        (leaf.kind != "body" && HasDigests(leaf.kind) && turns.contains(leaf.turn))) {
+    if ((leaf.kind == "body" && drops_bodies) || (leaf.kind == "files_changed" && !turns.empty()) ||  // of all turns
+        (leaf.kind == "digest" && turns.contains(leaf.turn))) {
       each.LeaveOut();
     }
     left_out += each.is_left_out() ? 1 : 0;

@@ -21,8 +21,8 @@ std::vector<std::string> ProofLeavesOf(const Chat& chat, const AuditLog& log);
 Result<std::set<std::size_t>> SelectLeaves(const Proof& proof, const std::string& selector);
 
 // Leaves these out, and with them the leaves that have digests of what was in them, because who guesses a short text
-// could check it by those: the digests of requests, and in its turn those of calls and files. Returns how many leaves
-// are left out now.
+// could check it by those: the digests of requests, and with a leaf of a call those of calls in its turn and of files in
+// all turns, for a later change has the digest of what was there before. Returns how many leaves are left out now.
 std::size_t LeaveOut(Proof& proof, const std::set<std::size_t>& leaves);
 
 }  // namespace reprise

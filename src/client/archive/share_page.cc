@@ -119,9 +119,8 @@ std::string SharePage(Proof proof, const Chat& chat, ChatReader& reader, SecretF
     if (digests.find(each.key()) != std::string::npos) named[each.key()] = std::move(*each);
   }
   const Json data = {{"bundle", WriteProof(proof)}, {"bodies", std::move(bodies)}, {"contents", std::move(named)}};
-  std::string text = DumpJson(data);
-  for (std::size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at))
-    text.replace(at, 1, "\\u003c");
+  std::string text;
+  for (const char c : DumpJson(data)) c == '<' ? text += "\\u003c" : text += c;
 
   std::string page(ShareTemplate());
   const std::string style(Between(page, "<style>", "</style>")), script(Between(page, "<script>", "</script>"));

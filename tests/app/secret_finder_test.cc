@@ -1,0 +1,63 @@
+#include "app/secret_finder.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/json.h"
+#include "support/test.h"
+
+namespace reprise::secret_finder_test {
+namespace {
+
+// Put together here, so that no scanner takes this file for one with keys.
+std::string Begin(const std::string& kind) { return "-----BEGIN " + kind + "-----"; }
+
+std::string Taken(std::string text, const std::string& secret = "unused-secret") {
+  SecretFinder finder({secret});
+  finder.TakeFrom(text);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("SecretFinder: takes private keys of all kinds, whole or cut off", "[app]") {
+  const std::string lines = "MIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC+/==\n";
+  for (const std::string& key :
+       {Begin("PRIVATE KEY") + "\n" + lines,
+        Begin("RSA PRIVATE KEY") + "\n" + lines + "[... 12 lines are left out ...]\n",
+        Begin("RSA PRIVATE KEY") + "\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,0A1B\n\n" + lines,
+        Begin("PGP PRIVATE KEY BLOCK") + "\nVersion: GnuPG v2 (GNU/Linux)\n\n" + lines,
+        "1:" + Begin("PRIVATE KEY") + "\n2:MIIEvQIBADANBgkq\nmy_key.pem-3-hkiG9w0BAQEFAASC\n",
+        "+" + Begin("PRIVATE KEY") + "\n+MIIEvQIBADANBgkq\n+hkiG9w0BAQEFAASC\n",
+        "> " + Begin("PRIVATE KEY") + "\n> MIIEvQIBADANBgkq\n> hkiG9w0BAQEFAASC\n",
+        Begin("PRIVATE KEY") + R"(\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC)"}) {
+    INFO(key);
+    const std::string taken = Taken(key);
+    CHECK(taken.size() == key.size());
+    CHECK(taken.find("MIIE") == std::string::npos);
+    CHECK(taken.find("hkiG") == std::string::npos);
+  }
+}
+
+TEST_CASE("SecretFinder: leaves what is behind a private key's end", "[app]") {
+  const std::string key = Begin("PRIVATE KEY") + "\nMIIEvQIBADANBgkq\n-----END PRIVATE KEY-----";
+  CHECK(Taken(key + "\nThat was it.").ends_with("\nThat was it."));
+}
+
+TEST_CASE("SecretFinder: keeps escapes of JSON, and in other texts nothing but backslashes", "[app]") {
+  const std::string secret = "dom\\user:Passw0rd\nand\\nothing";
+  CHECK(Taken("it is " + secret, secret) == "it is xxx\\xxxxxxxxxxxxx\nxxx\\xxxxxxx");
+  const std::string once = DumpJson(secret), twice = DumpJson(once);
+  CHECK(Taken(once, secret) == R"("xxx\\xxxxxxxxxxxxx\nxxx\\xxxxxxx")");
+  CHECK(Taken(twice, secret) == DumpJson(Taken(once, secret)));
+}
+
+TEST_CASE("SecretFinder: leaves what names other turns", "[app]") {
+  SecretFinder finder({}, {"int"});
+  Json record = {{"files_from", "int_001"}, {"resumed_from", {{"interaction_id", "int_001"}}}, {"text", "int_001"}};
+  finder.TakeFrom(record);
+  CHECK(record ==
+        Json{{"files_from", "int_001"}, {"resumed_from", {{"interaction_id", "int_001"}}}, {"text", "xxx_001"}});
+}
+
+}  // namespace reprise::secret_finder_test
