@@ -33,14 +33,15 @@ std::size_t PlainBytes(const char* block) {
   return static_cast<std::size_t>(std::countr_zero(escaped)) / 8;
 }
 
-// Writes the character as it stands inside a JSON string, in at most kBlock bytes. Returns their end.
 template <bool kEscapesDelete>
-char* WriteCharacter(char* to, char c) {
+bool IsEscaped(char c) {
   const auto code = static_cast<unsigned char>(c);
-  if (code >= 0x20 && c != '"' && c != '\\' && (!kEscapesDelete || code != 0x7f)) {
-    *to = c;
-    return to + 1;
-  }
+  return code < 0x20 || c == '"' || c == '\\' || (kEscapesDelete && code == 0x7f);
+}
+
+// Writes the character's escape, in at most kLongest bytes. Returns their end.
+constexpr std::size_t kLongest = 6;
+char* WriteEscape(char* to, char c) {
   *to++ = '\\';
   constexpr std::string_view kShort = "\"\\\b\f\n\r\t", kLetters = "\"\\bfnrt";
   for (std::size_t i = 0; i < kShort.size(); ++i) {
@@ -48,24 +49,32 @@ char* WriteCharacter(char* to, char c) {
     *to = kLetters[i];
     return to + 1;
   }
+  const auto code = static_cast<unsigned char>(c);
   for (const char each : {'u', '0', '0', kHexDigits[code >> 4], kHexDigits[code & 15]}) *to++ = each;
   return to;
 }
 
+// `out` has room for the rest of the text as it is; an escape makes more.
 template <bool kEscapesDelete>
 void Append(std::string& out, std::string_view text) {
   std::size_t size = out.size();
+  out.resize(size + text.size());
   for (std::size_t i = 0; i < text.size();) {
-    if (out.size() - size < 2 * kBlock) out.resize(size + (text.size() - i) + i / 4 + 4 * kBlock);
-    char* const to = out.data() + size;
-    if (text.size() - i >= kBlock) {
-      std::memcpy(to, text.data() + i, kBlock);
+    const std::size_t rest = text.size() - i;
+    if (rest >= kBlock) {
+      std::memcpy(out.data() + size, text.data() + i, kBlock);
       const std::size_t plain = PlainBytes<kEscapesDelete>(text.data() + i);
       i += plain;
       size += plain;
       if (plain == kBlock) continue;
     }
-    size = static_cast<std::size_t>(WriteCharacter<kEscapesDelete>(out.data() + size, text[i++]) - out.data());
+    const char c = text[i++];
+    if (!IsEscaped<kEscapesDelete>(c)) {
+      out[size++] = c;
+      continue;
+    }
+    if (out.size() - size < rest + kLongest) out.resize(size + rest + kLongest + rest / 8);
+    size = static_cast<std::size_t>(WriteEscape(out.data() + size, c) - out.data());
   }
   out.resize(size);
 }
