@@ -317,7 +317,8 @@ class LibEdit final : public LineEditor {
       return CC_NORM;
     }
     LendTerminal([this] { run_(Command::kTranscript); });
-    return CC_REDISPLAY;
+    keys_.Resized();  // not every pager leaves the screen as it was
+    return CC_NORM;
   }
 
   void LendTerminal(const std::function<void()>& use) {

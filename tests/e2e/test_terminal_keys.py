@@ -597,19 +597,19 @@ def test_the_status_of_a_command_whose_output_is_told(alone):
 
 
 def test_a_stopped_program_does_not_take_the_terminal(alone):
-    """Ctrl-Z stops the client with it; whoever continues the group continues both."""
+    """The client stops with it, as by Ctrl-Z; whoever continues the group continues both."""
     _, chat = alone()
-    chat.say("!echo asks; read line; echo got $line").until("\nasks\n").type(b"\x1a")
+    chat.say("!kill -STOP $$; echo asks; read line; echo got $line")
     eventually(lambda: os.waitid(os.P_PID, chat.pid, os.WSTOPPED | os.WNOHANG), "the client has stopped")
     os.killpg(os.getpgid(chat.pid), signal.SIGCONT)
-    chat.say("typed").until("got typed").ready()
+    chat.until("\nasks\n").say("typed").until("got typed").ready()
 
 
 def test_ctrl_c_in_the_pager_is_the_pagers(attached, server, provider):
     gate = Gate()
     provider.plan(text("half", gate, " done"))
     chat = attached(PAGER="sh -c 'trap \"echo left; exit\" INT; echo pages; while :; do sleep 0.1; done' --")
-    chat.say("go").until("half").type(CTRL_T).until("pages").type(CTRL_C).until("left").ready_for("> ")
+    chat.say("go").until("half").type(CTRL_T).until("pages").type(CTRL_C).until("left").ready_for(">")
     gate.release()
     chat.until("done").ready()
     assert server.client.history("c")["interactions"][0]["status"] == "COMPLETED"
