@@ -5,7 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include "app/secret_finder.h"
 #include "base/atomic_write.h"
 #include "base/logging.h"
 #include "base/text.h"
@@ -28,7 +27,7 @@ bool IsAddress(const std::string& place) { return place.starts_with("http://") |
 
 AutoExport::AutoExport(const AutoExportOptions& options, std::vector<std::string> secrets, Transport& transport,
                        FileSystem& disk)
-    : options_(options), secrets_(std::move(secrets)), transport_(transport), disk_(disk) {}
+    : options_(options), finder_(std::move(secrets)), transport_(transport), disk_(disk) {}
 
 AutoExport::~AutoExport() { give_up_.request_stop(); }
 
@@ -55,8 +54,7 @@ void AutoExport::Add(const Interaction& interaction, const std::string& tenant) 
 }
 
 bool AutoExport::Write(const Interaction& interaction, const std::string& tenant) {
-  SecretFinder finder(secrets_);
-  const auto redacted = finder.TakenFrom(interaction);
+  const auto redacted = finder_.TakenFrom(interaction);
   if (!redacted) return false;
   const bool is_atif = options_.format == "atif";
   if (!is_atif && !redacted->final_agent_state) return true;  // nothing was said

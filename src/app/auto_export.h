@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/secret_finder.h"
 #include "base/queues.h"
 #include "reprise/file_system.h"
 #include "reprise/interaction.h"
@@ -39,7 +40,7 @@ class AutoExport {
   bool Send(std::string body);
 
   const AutoExportOptions options_;
-  const std::vector<std::string> secrets_;
+  SecretFinder finder_;  // of the queue's thread
   Transport& transport_;
   FileSystem& disk_;
   std::stop_source give_up_;

@@ -14,7 +14,7 @@ namespace reprise {
 namespace {
 
 // Members whose texts a reader of the JSON needs as they are.
-constexpr std::array<std::string_view, 37> kNames = {"type",
+constexpr std::array<std::string_view, 36> kNames = {"type",
                                                      "role",
                                                      "status",
                                                      "id",
@@ -48,7 +48,6 @@ constexpr std::array<std::string_view, 37> kNames = {"type",
                                                      "updated_at",
                                                      "head",
                                                      "traceparent",
-                                                     "resumed_from",
                                                      "files_from",
                                                      "used_at"};
 
@@ -70,20 +69,20 @@ SecretFinder::SecretFinder(std::vector<std::string> secrets, const std::vector<s
   for (const std::string& word : words) Know(word, "the text \"" + word + "\"");
   std::ranges::stable_sort(known_, {}, [](const auto& each) { return -static_cast<std::ptrdiff_t>(each.text.size()); });
   // Inside a JSON string a word may begin behind an escape: \n.
-  constexpr std::pair<const char*, const char*> kKinds[] = {
-      {"a key of a model provider",
-       R"((?:\b|\\[bfnrt]|\\u[0-9a-fA-F]{4})(sk-[A-Za-z0-9_-]{20,}|gsk_[A-Za-z0-9]{20,}|AIza[A-Za-z0-9_-]{30,}))"},
-      {"a token of GitHub",
-       R"((?:\b|\\[bfnrt]|\\u[0-9a-fA-F]{4})(gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}))"},
-      {"a token of GitLab", R"((?:\b|\\[bfnrt]|\\u[0-9a-fA-F]{4})(glpat-[A-Za-z0-9_-]{20,}))"},
-      {"a token of Slack", R"((?:\b|\\[bfnrt]|\\u[0-9a-fA-F]{4})(xox[abprs]-[A-Za-z0-9-]{10,}))"},
-      {"a key of AWS", R"((?:\b|\\[bfnrt]|\\u[0-9a-fA-F]{4})((?:AKIA|ASIA)[A-Z0-9]{16})\b)"},
-      {"a signed token",
-       R"((?:\b|\\[bfnrt]|\\u[0-9a-fA-F]{4})(eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}))"},
-      // Up to its end; without one, all that may belong to it: lines may have numbers, file names or marks of a diff.
-      {"a private key", R"((-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s\\:;,.|<>()_\[\]-]*?)"
-                        R"(-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|[A-Za-z0-9+/=\s\\:;,.|<>()_\[\]-]*)))"}};
-  for (const auto& [kind, pattern] : kKinds) kinds_.emplace_back(kind, std::make_unique<RE2>(pattern));
+  constexpr const char* kBegin = R"((?:\b|\\[bfnrt]|\\u[0-9a-fA-F]{4}))";
+  constexpr std::pair<const char*, const char*> kWords[] = {
+      {"a key of a model provider", R"((sk-[A-Za-z0-9_-]{20,}|gsk_[A-Za-z0-9]{20,}|AIza[A-Za-z0-9_-]{30,}))"},
+      {"a token of GitHub", R"((gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}))"},
+      {"a token of GitLab", R"((glpat-[A-Za-z0-9_-]{20,}))"},
+      {"a token of Slack", R"((xox[abprs]-[A-Za-z0-9-]{10,}))"},
+      {"a key of AWS", R"(((?:AKIA|ASIA)[A-Z0-9]{16})\b)"},
+      {"a signed token", R"((eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}))"}};
+  for (const auto& [kind, word] : kWords) kinds_.emplace_back(kind, std::make_unique<RE2>(std::string(kBegin) + word));
+  // Up to its end; without one, all that may belong to it: lines may have numbers, file names or marks of a diff.
+  constexpr const char* kPrivateKey =
+      R"((-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s\\:;,.|<>()_\[\]-]*?)"
+      R"(-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|[A-Za-z0-9+/=\s\\:;,.|<>()_\[\]-]*)))";
+  kinds_.emplace_back("a private key", std::make_unique<RE2>(kPrivateKey));
 }
 
 SecretFinder::~SecretFinder() = default;

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "app/embedded.h"
 #include "app/keys.h"
 #include "app/secret_finder.h"
 #include "app/secrets.h"
@@ -30,7 +29,6 @@
 #include "domain/transcript/other_formats.h"
 #include "domain/transcript/transcript.h"
 #include "engine/history.h"
-#include "store/audit_file.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"
 
@@ -277,9 +275,7 @@ class Export {
     if (!item.single && !item.chat.damaged.empty()) return Fail(ChatIsDamaged(item.chat.summary.id));
     // A dry run only counts, so any key will do, and the user's is not made.
     const SigningKey key = line_.dry_run ? SigningKey(SecretKey::Random()) : TRY(ProofKeyOf(reader_.options()));
-    const ChatSource& source = reader_.source();
-    const AuditFile log(source.root(), nullptr, source.file_system());
-    Proof proof = MakeProof(ProofLeavesOf(item.chat, log), key, Now(), "reprise " + std::string(Version()));
+    Proof proof = ProveChat(item.chat, reader_, key);
     std::set<std::size_t> leaves;
     for (std::size_t i = 0; finder_ && i < proof.leaves.size(); ++i) {
       std::string text = proof.leaves[i].text;

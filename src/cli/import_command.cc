@@ -65,11 +65,17 @@ Result<std::set<std::string>> ChatsOf(ServerClient& server) {
   return chats;
 }
 
+// The name, or, if it may have another and is taken, the first one free with a number behind it.
+ChatId FreeName(const ChatId& name, bool may_have_another, const std::function<bool(const ChatId&)>& is_taken) {
+  ChatId free = name;
+  for (int number = 2; may_have_another && is_taken(free); ++number) free = NumberedName(name, number);
+  return free;
+}
+
 // Imports in this process, which has the data folder's lock.
 Target IntoFolder(const IncomingChats& folder, const std::string& data_dir) {
   return {.take_in = [&folder](const ChatId& name, bool may_have_another, ForeignChat foreign) -> Result<ChatId> {
-            ChatId free = name;
-            for (int number = 2; may_have_another && folder.Has(free); ++number) free = NumberedName(name, number);
+            const ChatId free = FreeName(name, may_have_another, [&](const ChatId& chat) { return folder.Has(chat); });
             return folder.Add(ToIncomingChat(free, std::move(foreign))).map([&] { return free; });
           },
           .chats = ChatsIn(data_dir),
@@ -98,10 +104,8 @@ TakeIn ThroughServer(ServerClient& server, WorkCounter& counter) {
 // Imports in this process, into a database that others may use meanwhile.
 TakeIn IntoDatabase(PostgresParts& database, WorkCounter& counter) {
   return [&](const ChatId& name, bool may_have_another, ForeignChat foreign) -> Result<ChatId> {
-    ChatId free = name;
-    for (int number = 2; may_have_another && database.store().LoadSummary(free); ++number) {
-      free = NumberedName(name, number);
-    }
+    const ChatId free = FreeName(name, may_have_another,
+                                 [&](const ChatId& chat) { return database.store().LoadSummary(chat).has_value(); });
     const IncomingChat chat = ToIncomingChat(free, std::move(foreign));
     TRY(database.store().ImportChat(chat));
     TRY(CountStep(&counter));

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "app/embedded.h"
 #include "app/keys.h"
 #include "app/options.h"
 #include "base/json.h"
@@ -19,7 +18,6 @@
 #include "client/archive/proof_leaves.h"
 #include "crypto/proof.h"
 #include "crypto/time_stamp.h"
-#include "store/audit_file.h"
 #include "terminal/console.h"
 
 namespace reprise {
@@ -27,20 +25,6 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{512} << 20;  // of a bundle
 constexpr std::size_t kMostOfStamp = std::size_t{1} << 20;
-
-std::string HexOf(std::string_view bytes) {
-  std::string digits;
-  AppendHex(digits, bytes);
-  return digits;
-}
-// REQUIRES: ReadProof accepted them.
-std::string BytesOf(std::string_view digits) {
-  std::string bytes;
-  for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
-    bytes += static_cast<char>(HexDigit(digits[i]) * 16 + HexDigit(digits[i + 1]));
-  }
-  return bytes;
-}
 
 std::string CountOf(std::size_t leaves) { return Grouped(leaves) + (leaves == 1 ? " leaf" : " leaves"); }
 
@@ -70,7 +54,7 @@ Exited Finish(Proof proof, const CommandLine& line) {
 }
 
 Exited ShowKey(const SigningKey& key, bool json) {
-  const std::string digits = HexOf(key.public_key()), fingerprint = FingerprintOf(key.public_key());
+  const std::string digits = DigitsOf(key.public_key()), fingerprint = FingerprintOf(key.public_key());
   Print(json ? DumpJson({{"key", digits}, {"fingerprint", fingerprint}}) + "\n"
              : "key          " + digits + "\nfingerprint  " + fingerprint + "\n");
   return kExitOk;
@@ -154,7 +138,7 @@ Exited RunStamp(const CommandLine& line) {
   if (!line.proof.timestamp.empty()) {
     const std::string reply = TRY(ReadSmallFile(line.proof.timestamp, kMostOfStamp));
     TRY(TimeOfStamp(reply, StampedDigest(proof), line.proof.timestamp_ca));
-    proof.time_stamp = HexOf(reply);
+    proof.time_stamp = DigitsOf(reply);
   }
   return Finish(std::move(proof), line);
 }
@@ -177,10 +161,7 @@ Exited RunMake(const CommandLine& line, const Environment& environment) {
   if (chat->interactions.empty()) {
     return Fail(NotThere(MakeError(ErrorCode::kNotFound, "there is no such turn"), what, reader.options().data_dir));
   }
-  const ChatSource& source = reader.source();
-  const AuditFile log(source.root(), nullptr, source.file_system());
-  const SigningKey key = TRY(ProofKeyOf(reader.options()));
-  return Finish(MakeProof(ProofLeavesOf(*chat, log), key, Now(), "reprise " + std::string(Version())), line);
+  return Finish(ProveChat(*chat, reader, TRY(ProofKeyOf(reader.options()))), line);
 }
 
 }  // namespace

@@ -251,7 +251,7 @@ void TerminalClient::FollowOne(const Json& interaction) {
 // --- a message ---------------------------------------------------------------------------------------------------
 
 void TerminalClient::Obey(const std::string& text) {
-  if (RunsHere(text)) return;
+  if (RunsHere(text)) return RunHere(text);
   const TypedLine typed = ParseTyped(text);
   typed.command.empty() ? Say(typed.text) : RunCommand(typed.command, typed.text);
 }

@@ -130,7 +130,7 @@ class TerminalClient {
   void NextMode();
   void ShowTranscript();
   void GoBack();
-  bool RunsHere(const std::string& line);
+  static bool RunsHere(std::string_view text);
   void RunHere(const std::string& line);
   void ShowState();
 

@@ -26,13 +26,6 @@ std::string EndOf(std::string output) {
   return "...\n" + output.substr(from == std::string::npos ? output.size() - kMostTold : from + 1);
 }
 
-// "!make", but not a text that happens to begin with an exclamation mark.
-bool IsOwnShellCommand(std::string_view text) {
-  const std::size_t from = text.starts_with("!!") ? 2 : text.starts_with('!') ? 1 : text.size();
-  return from < text.size() && std::string_view(" =!?.,").find(text[from]) == std::string_view::npos &&
-         text.find('\n') == std::string_view::npos;
-}
-
 }  // namespace
 
 // Esc twice goes back to the last message: it is in the line again, to be said in other words.
@@ -75,11 +68,11 @@ void TerminalClient::ShowTranscript() {
 }
 
 // "!make" runs a command here, as in a shell of the person's own. "!!make" also puts what it prints into the line, for
-// the model. False if the line is no such command.
-bool TerminalClient::RunsHere(const std::string& line) {
-  if (!IsOwnShellCommand(line)) return false;
-  RunHere(line);
-  return true;
+// the model. A text that only happens to begin with an exclamation mark is a message.
+bool TerminalClient::RunsHere(std::string_view text) {
+  const std::size_t from = text.starts_with("!!") ? 2 : text.starts_with('!') ? 1 : text.size();
+  return from < text.size() && std::string_view(" =!?.,").find(text[from]) == std::string_view::npos &&
+         text.find('\n') == std::string_view::npos;
 }
 
 void TerminalClient::RunHere(const std::string& line) {

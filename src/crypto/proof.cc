@@ -29,33 +29,18 @@ constexpr std::size_t kMostLeaves = 1'000'000;
 
 tl::unexpected<Error> Changed(std::string what) { return Fail(ErrorCode::kCorruption, std::move(what)); }
 
-std::string ToHex(std::string_view bytes) {
-  std::string digits;
-  AppendHex(digits, bytes);
-  return digits;
-}
-
-// REQUIRES: IsHex(digits).
-std::string FromHex(std::string_view digits) {
-  std::string bytes;
-  for (std::size_t i = 0; i < digits.size(); i += 2) {
-    bytes += static_cast<char>(HexDigit(digits[i]) * 16 + HexDigit(digits[i + 1]));
-  }
-  return bytes;
-}
-
 bool IsHex(std::string_view text) {
   return text.size() % 2 == 0 && text.find_first_not_of(kHexDigits) == std::string_view::npos;
 }
 bool IsHexOf(std::string_view text, std::size_t digits) { return text.size() == digits && IsHex(text); }
 
 std::string HashOf(const std::string& salt, std::string_view text) {
-  return ToHex(Sha256Bytes({kLeaf, FromHex(salt), text}));
+  return DigitsOf(Sha256Bytes({kLeaf, BytesOf(salt), text}));
 }
 
 // The bytes of the root: both halves hashed together, of which the left one has the largest power of two of leaves.
 std::string RootOf(std::span<const Proof::Leaf> leaves) {
-  if (leaves.size() == 1) return FromHex(leaves.front().hash);
+  if (leaves.size() == 1) return BytesOf(leaves.front().hash);
   const std::size_t left = std::bit_floor(leaves.size() - 1);
   return Sha256Bytes({kNode, RootOf(leaves.first(left)), RootOf(leaves.subspan(left))});
 }
@@ -88,6 +73,20 @@ Result<Proof::Leaf> ReadLeaf(const Json& json, std::size_t number) {
 
 }  // namespace
 
+std::string DigitsOf(std::string_view bytes) {
+  std::string digits;
+  AppendHex(digits, bytes);
+  return digits;
+}
+
+std::string BytesOf(std::string_view digits) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
+    bytes += static_cast<char>(HexDigit(digits[i]) * 16 + HexDigit(digits[i + 1]));
+  }
+  return bytes;
+}
+
 Proof MakeProof(const std::vector<std::string>& texts, const SigningKey& key, Timestamp at, std::string_view program) {
   Proof proof;
   for (const std::string& text : texts) {
@@ -98,11 +97,11 @@ Proof MakeProof(const std::vector<std::string>& texts, const SigningKey& key, Ti
   proof.statement = DumpJson({{"type", kProofType},
                               {"version", kProofVersion},
                               {"leaves", texts.size()},
-                              {"root", ToHex(RootOf(proof.leaves))},
-                              {"key", ToHex(key.public_key())},
+                              {"root", DigitsOf(RootOf(proof.leaves))},
+                              {"key", DigitsOf(key.public_key())},
                               {"made_at", FormatTimestamp(at)},
                               {"program", program}});
-  proof.signature = ToHex(key.Sign(std::string(kSigned) + proof.statement));
+  proof.signature = DigitsOf(key.Sign(std::string(kSigned) + proof.statement));
   return proof;
 }
 
@@ -152,8 +151,8 @@ Result<ProofStatement> CheckProof(const Proof& proof) {
                                  .made_at = TextMember(*json, "made_at"),
                                  .program = TextMember(*json, "program"),
                                  .leaves = (*json)["leaves"].get<std::size_t>()};
-  const auto key = IsHexOf(statement.key, kKeyDigits) ? PublicKey::FromEd25519(FromHex(statement.key)) : std::nullopt;
-  if (!key || !key->Verifies(std::string(kSigned) + proof.statement, FromHex(proof.signature))) {
+  const auto key = IsHexOf(statement.key, kKeyDigits) ? PublicKey::FromEd25519(BytesOf(statement.key)) : std::nullopt;
+  if (!key || !key->Verifies(std::string(kSigned) + proof.statement, BytesOf(proof.signature))) {
     return Changed("the signature is not that of the statement by its key");
   }
   for (std::size_t i = 0; i < proof.leaves.size(); ++i) {
@@ -166,10 +165,10 @@ Result<ProofStatement> CheckProof(const Proof& proof) {
     return Changed("there are " + std::to_string(proof.leaves.size()) + " leaves, and " +
                    std::to_string(statement.leaves) + " were signed");
   }
-  if (ToHex(RootOf(proof.leaves)) != statement.root) return Changed("the hashes of the leaves are not those signed");
+  if (DigitsOf(RootOf(proof.leaves)) != statement.root) return Changed("the hashes of the leaves are not those signed");
   return statement;
 }
 
-std::string StampedDigest(const Proof& proof) { return Sha256Bytes({FromHex(proof.signature)}); }
+std::string StampedDigest(const Proof& proof) { return Sha256Bytes({BytesOf(proof.signature)}); }
 
 }  // namespace reprise

@@ -33,6 +33,10 @@ struct ProofStatement {
   std::size_t leaves = 0;
 };
 
+// How a bundle writes bytes: as lower-case hexadecimal digits. REQUIRES of BytesOf: ReadProof accepted them.
+std::string DigitsOf(std::string_view bytes);
+std::string BytesOf(std::string_view digits);
+
 // With a random salt for each text. REQUIRES: `texts` is not empty, and all are UTF-8.
 Proof MakeProof(const std::vector<std::string>& texts, const SigningKey& key, Timestamp at, std::string_view program);
 

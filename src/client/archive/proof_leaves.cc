@@ -10,11 +10,13 @@
 #include <utility>
 #include <variant>
 
+#include "app/embedded.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "client/archive/audit_lines.h"
 #include "domain/codec.h"
 #include "reprise/event.h"
+#include "store/audit_file.h"
 
 namespace reprise {
 namespace {
@@ -160,6 +162,12 @@ std::vector<std::string> ProofLeavesOf(const Chat& chat, const AuditLog& log) {
     }
   }
   return leaves;
+}
+
+Proof ProveChat(const Chat& chat, ChatReader& reader, const SigningKey& key) {
+  const ChatSource& source = reader.source();
+  const AuditFile log(source.root(), nullptr, source.file_system());
+  return MakeProof(ProofLeavesOf(chat, log), key, Now(), "reprise " + std::string(Version()));
 }
 
 Result<std::set<std::size_t>> SelectLeaves(const Proof& proof, const std::string& selector) {

@@ -17,12 +17,6 @@ namespace {
 
 constexpr const char* kAtif = "ATIF-v1.7";
 
-// The arguments of a call must be an object there.
-Json ArgumentsObject(const std::string& text) {
-  auto json = ParseJson(text.empty() ? "{}" : text);
-  return json && json->is_object() ? *std::move(json) : Json{{"unparsed", text}};
-}
-
 Json AtifMetrics(const TokenUsage& usage) {
   Json metrics = {{"prompt_tokens", usage.input_tokens}, {"completion_tokens", usage.output_tokens}};
   if (usage.cache_read_tokens != 0) metrics["cached_tokens"] = usage.cache_read_tokens;
@@ -74,7 +68,7 @@ class Trajectory {
     Json calls = Json::array(), results = Json::array();
     for (const Round::Call& call : round.calls) {
       Json json = {{"tool_call_id", call.id}, {"function_name", call.name}};
-      json["arguments"] = ArgumentsObject(call.arguments);
+      json["arguments"] = ArgumentsObject(call);
       if (auto approval = ApprovalOf(call)) json["extra"] = {{"approval", *std::move(approval)}};
       calls.push_back(std::move(json));
       if (!call.has_result && call.of_sub_agent.empty()) continue;

@@ -65,11 +65,8 @@ class Session {
       Json content = ThinkingOf(round);
       if (!round.text.empty()) content.push_back({{"type", "text"}, {"text", round.text}});
       for (const Round::Call& call : round.calls) {
-        auto input = ParseJson(call.arguments.empty() ? "{}" : call.arguments);
-        content.push_back({{"type", "tool_use"},
-                           {"id", call.id},
-                           {"name", call.name},
-                           {"input", input && input->is_object() ? *input : Json{{"unparsed", call.arguments}}}});
+        content.push_back(
+            {{"type", "tool_use"}, {"id", call.id}, {"name", call.name}, {"input", ArgumentsObject(call)}});
       }
       if (content.empty()) continue;
       last = AddAssistant(last, round, std::move(content), model, side);

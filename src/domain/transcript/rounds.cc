@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <variant>
 
@@ -88,6 +89,11 @@ class Placer {
 };
 
 }  // namespace
+
+Json ArgumentsObject(const Round::Call& call) {
+  auto json = ParseJson(call.arguments.empty() ? "{}" : call.arguments);
+  return json && json->is_object() ? *std::move(json) : Json{{"unparsed", call.arguments}};
+}
 
 std::vector<Round> RoundsOf(const AddedInteraction& turn) {
   const Interaction& interaction = turn.interaction;

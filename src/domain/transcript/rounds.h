@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "reprise/event.h"
 #include "reprise/interaction.h"
 #include "reprise/timestamp.h"
@@ -29,6 +30,9 @@ struct Round {
   std::vector<Call> calls{};
   TokenUsage usage{};
 };
+
+// The arguments of a call as an object, which other formats want; under "unparsed" if they are none.
+Json ArgumentsObject(const Round::Call& call);
 
 // From the messages, which have every call, and the events, which have times, whole results and approvals. The state
 // may be shortened as in AddedInteraction. Events alone will do for a turn without a state.

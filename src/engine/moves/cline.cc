@@ -27,10 +27,7 @@ std::string WithoutDetails(std::string text) {
 }
 
 Json FileBeside(const std::string& path, const char* name) {
-  const auto source = SourceText::Open((std::filesystem::path(path).parent_path() / name).string());
-  const auto text = source ? source->Read(0, std::min<std::uint64_t>(source->size(), kMaxSourceRecord)) : std::string();
-  auto json = text ? ParseForeignJson(*text, name) : Fail(ErrorCode::kIo, "");
-  return json ? *std::move(json) : Json();
+  return ReadForeignJson((std::filesystem::path(path).parent_path() / name).string()).value_or(Json());
 }
 
 // The tokens of each request, as the interface was told of them.
@@ -41,11 +38,8 @@ std::vector<MovedMessage> RequestsIn(const Json& shown) {
     const auto told = ParseForeignJson(TextMember(each, "text"), {});
     if (!told) continue;
     MovedMessage request{.at = TimeIn(MemberOf(each, "ts"))};
-    request.usage = {.output_tokens = CountIn(*told, "tokensOut"),
-                     .cache_read_tokens = CountIn(*told, "cacheReads"),
-                     .cache_write_tokens = CountIn(*told, "cacheWrites")};
-    request.usage.input_tokens =
-        CountIn(*told, "tokensIn") + request.usage.cache_read_tokens + request.usage.cache_write_tokens;
+    request.usage = UsageOf(CountIn(*told, "tokensIn"), CountIn(*told, "tokensOut"), CountIn(*told, "cacheReads"),
+                            CountIn(*told, "cacheWrites"));
     requests.push_back(std::move(request));
   }
   return requests;

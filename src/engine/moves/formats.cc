@@ -88,14 +88,6 @@ constexpr MoveFormat kFormats[] = {
     {"cline", "Cline", Shape::kWhole, IsCline, nullptr, ReadCline},
 };
 
-Result<Json> ReadWhole(const SourceText& source) {
-  if (source.size() > kMaxSourceRecord) {
-    return Fail(Reason::kInvalidDocument,
-                source.name() + ": a session in one piece may have " + std::to_string(kMaxSourceRecord >> 20) + " MiB");
-  }
-  return ParseForeignJson(TRY(source.Read(0, kMaxSourceRecord)), source.name());
-}
-
 // The first format of this shape that fits; null: none.
 const MoveFormat* Fitting(const Json& json, Shape shape, std::string_view only) {
   const auto found = std::ranges::find_if(kFormats, [&](const MoveFormat& each) {
@@ -192,7 +184,7 @@ Result<void> ForEachSession(const SourceText& source, const MoveFormat& format, 
     return visit(std::move(found));
   }
   if (format.shape == Shape::kWhole) {
-    const Json json = TRY(ReadWhole(source));
+    const Json json = TRY(ReadForeignJson(source));
     ReadSession session = format.read(json, path);
     std::string digest = TRY(DigestOf(source));
     return visit(Found(format, source, std::move(session), source.size(), std::move(digest)));

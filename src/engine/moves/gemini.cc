@@ -116,14 +116,8 @@ std::unique_ptr<RecordReader> ReadGeminiLines(const std::string&) { return std::
 
 ReadSession ReadGemini(const Json& session, const std::string&) {
   GeminiReader reader;
-  ReadSession read;
   reader.TakeFacts(session);
-  for (const Json& message : ListIn(session, "messages")) {
-    std::ranges::move(reader.Take(message), std::back_inserter(read.messages));
-  }
-  read.facts = std::move(reader.facts);
-  read.left_out = std::move(reader.left_out);
-  return read;
+  return ReadAll(reader, ListIn(session, "messages"));
 }
 
 // A list of contents of Gemini's API. The first two are the tool's own words.

@@ -91,14 +91,8 @@ std::unique_ptr<RecordReader> ReadGoose(const std::string&) { return std::make_u
 
 ReadSession ReadGooseExport(const Json& session, const std::string&) {
   GooseReader reader;
-  ReadSession read;
   reader.TakeFacts(session);
-  for (const Json& message : ListIn(session, "conversation")) {
-    std::ranges::move(reader.Take(message), std::back_inserter(read.messages));
-  }
-  read.facts = std::move(reader.facts);
-  read.left_out = std::move(reader.left_out);
-  return read;
+  return ReadAll(reader, ListIn(session, "conversation"));
 }
 
 }  // namespace reprise

@@ -34,10 +34,7 @@ std::vector<Json> JsonFilesIn(const fs::path& folder, LeftOut& left_out) {
   std::ranges::sort(paths);
   std::vector<Json> files;
   for (const fs::path& path : paths) {
-    const auto source = SourceText::Open(path.string());
-    const auto text =
-        source ? source->Read(0, std::min<std::uint64_t>(source->size(), kMaxSourceRecord)) : std::string();
-    auto json = text ? ParseForeignJson(*text, path.string()) : Fail(ErrorCode::kIo, "");
+    auto json = ReadForeignJson(path.string());
     if (json && json->is_object()) {
       files.push_back(*std::move(json));
     } else {
@@ -141,11 +138,8 @@ class OpenCodeReader {
     }
     const Json& tokens = MemberOf(info, "tokens");
     const Json& cache = MemberOf(tokens, "cache");
-    answer.usage = {.output_tokens = CountIn(tokens, "output") + CountIn(tokens, "reasoning"),
-                    .cache_read_tokens = CountIn(cache, "read"),
-                    .cache_write_tokens = CountIn(cache, "write")};
-    answer.usage.input_tokens =
-        CountIn(tokens, "input") + answer.usage.cache_read_tokens + answer.usage.cache_write_tokens;
+    answer.usage = UsageOf(CountIn(tokens, "input"), CountIn(tokens, "output") + CountIn(tokens, "reasoning"),
+                           CountIn(cache, "read"), CountIn(cache, "write"));
     const bool aborted = TextMember(MemberOf(info, "error"), "name") == "MessageAbortedError";
     if (is_summary && !answer.blocks.empty()) {
       steps.push_back({.kind = Kind::kSummary, .at = at, .text = answer.blocks.back().text});

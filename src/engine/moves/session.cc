@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -106,6 +107,26 @@ std::unique_ptr<MovedSession> SessionOf(ReadSession session) {
   return std::make_unique<SessionInMemory>(std::move(session));
 }
 
+ReadSession ReadAll(RecordReader& reader, const Json& records) {
+  ReadSession read;
+  for (const Json& record : records) {
+    std::ranges::move(reader.Take(record), std::back_inserter(read.messages));
+  }
+  read.facts = std::move(reader.facts);
+  read.left_out = std::move(reader.left_out);
+  return read;
+}
+
+Result<Json> ReadForeignJson(const SourceText& source) {
+  if (source.size() > kMaxSourceRecord) {
+    return Fail(Reason::kInvalidDocument,
+                source.name() + ": a session in one piece may have " + std::to_string(kMaxSourceRecord >> 20) + " MiB");
+  }
+  return ParseForeignJson(TRY(source.Read(0, kMaxSourceRecord)), source.name());
+}
+
+Result<Json> ReadForeignJson(const std::string& path) { return ReadForeignJson(TRY(SourceText::Open(path))); }
+
 Result<Json> ParseForeignJson(std::string_view text, const std::string& where) {
   constexpr int kDepth = 2000;  // an export may nest each message in the one before it
   auto json = ParseJson(text, kDepth, DuplicateMembers::kLastWins);
@@ -139,6 +160,13 @@ std::int64_t CountIn(const Json& object, std::string_view name) {
   if (!value.is_number()) return 0;
   const double count = value.get<double>();
   return count > 0 && count < static_cast<double>(kMost) ? std::llround(count) : 0;
+}
+
+TokenUsage UsageOf(std::int64_t uncached, std::int64_t output, std::int64_t cache_read, std::int64_t cache_write) {
+  return {.input_tokens = uncached + cache_read + cache_write,
+          .output_tokens = output,
+          .cache_read_tokens = cache_read,
+          .cache_write_tokens = cache_write};
 }
 
 std::string ArgumentsIn(const Json& value) {
@@ -254,11 +282,8 @@ AnthropicContent ReadAnthropicContent(const Json& content, LeftOut& left_out) {
 }
 
 TokenUsage AnthropicUsage(const Json& usage) {
-  TokenUsage tokens{.output_tokens = CountIn(usage, "output_tokens"),
-                    .cache_read_tokens = CountIn(usage, "cache_read_input_tokens"),
-                    .cache_write_tokens = CountIn(usage, "cache_creation_input_tokens")};
-  tokens.input_tokens = CountIn(usage, "input_tokens") + tokens.cache_read_tokens + tokens.cache_write_tokens;
-  return tokens;
+  return UsageOf(CountIn(usage, "input_tokens"), CountIn(usage, "output_tokens"),
+                 CountIn(usage, "cache_read_input_tokens"), CountIn(usage, "cache_creation_input_tokens"));
 }
 
 }  // namespace reprise

@@ -127,14 +127,21 @@ struct ReadSession {
   LeftOut left_out{};
 };
 std::unique_ptr<MovedSession> SessionOf(ReadSession session);
+// All that the reader takes from an array of records.
+ReadSession ReadAll(RecordReader& reader, const Json& records);
 
 // Parses JSON of another program: of several equal members the last counts, and half surrogates are mended.
 Result<Json> ParseForeignJson(std::string_view text, const std::string& where);
+// A whole file of JSON. kInvalidArgument (reason "invalid_document") if it is none, or too large; kIo.
+Result<Json> ReadForeignJson(const SourceText& source);
+Result<Json> ReadForeignJson(const std::string& path);
 // A time as programs write it: ISO 8601, or seconds or milliseconds since 1970. nullopt: none.
 std::optional<Timestamp> TimeIn(const Json& value);
 // A member's array; an empty one if it is none.
 const Json& ListIn(const Json& object, std::string_view name);
 std::int64_t CountIn(const Json& object, std::string_view name);
+// `uncached`: input that was neither read from the cache nor written into it.
+TokenUsage UsageOf(std::int64_t uncached, std::int64_t output, std::int64_t cache_read, std::int64_t cache_write);
 // JSON text of the arguments of a call, which may be text already; "{}" for null.
 std::string ArgumentsIn(const Json& value);
 std::optional<std::string> DecodeBase64(std::string text);

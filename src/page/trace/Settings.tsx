@@ -3,15 +3,13 @@ import { spelled } from "../chat/hidden";
 import { Connect } from "../chat/Welcome";
 import { CopyButton } from "../parts/Icon";
 import { allTurns, cache, readTools, useOpen } from "../store/cache";
+import { LANGUAGES } from "../language";
 import { attempt, tell } from "../store/state";
 import { t } from "../texts";
 import { v } from "../texts_of_views";
 import { setTheme, themeNow } from "../theme";
 import type { ChatGrants, Grants as Standing, ServerLogin, Tools, ToolServer } from "../wire";
 import { call, chatPath, get, hasToken, logOut } from "../wire/api";
-
-// The languages of the page (language.ts), each by its own name.
-const LANGUAGES = [["en", "English"], ["de", "Deutsch"], ["he", "עברית"]];
 
 // The settings of this browser, and those that the server runs with.
 export function Settings() {
@@ -41,7 +39,7 @@ export function Settings() {
           location.reload();
         }}>
           <option value="">{v.sameLanguage}</option>
-          {LANGUAGES.map(([value, name]) => <option key={value} value={value} lang={value}>{name}</option>)}
+          {Object.entries(LANGUAGES).map(([value, { name }]) => <option key={value} value={value} lang={value}>{name}</option>)}
         </select>
       </label>
       <label className="setting"><input type="checkbox" checked={notes} onChange={(e) => void wantNotes(e.target.checked)} /><span>{v.notifications}</span></label>
