@@ -224,6 +224,9 @@ class Tool {
  public:
   virtual ~Tool() = default;
   virtual const ToolTraits& traits() const = 0;
+  // The same, but what depends on the machine's state may be out of date: the approval that it needs, its confinement.
+  // Never waits.
+  virtual const ToolTraits& fixed_traits() const { return traits(); }
   // For a tool of another program, which may be changing it: returns when ToolRegistry::Current has the new state of
   // its name, when that cannot be known soon, or when `stop` is requested.
   virtual void AwaitOffer(const std::stop_token& /*stop*/) {}

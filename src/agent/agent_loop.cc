@@ -56,8 +56,8 @@ std::vector<ToldTool> OriginsOf(const std::vector<ToolSpec>& told, const ToolSet
   std::vector<ToldTool> origins;
   for (const ToolSpec& spec : told) {
     const Tool* const tool = tools.Find(spec.name);
-    if (tool == nullptr || tool->traits().origin.kind == ToolOrigin::Kind::kBuiltIn) continue;
-    origins.push_back({spec.name, tool->traits().origin});
+    if (tool == nullptr || tool->fixed_traits().origin.kind == ToolOrigin::Kind::kBuiltIn) continue;
+    origins.push_back({spec.name, tool->fixed_traits().origin});
   }
   return origins;
 }
@@ -311,13 +311,13 @@ const std::vector<ToolSpec>& AgentLoop::ToldSpecs() {
     std::vector<ToolSpec> specs = ToldOf(told_of_->specs(), limits_.edit_format);
     std::erase_if(specs, [this](const ToolSpec& spec) {
       const Tool* const tool = told_of_->Find(spec.name);
-      if (!is_planning_ && tool != nullptr && tool->traits().ends_planning) return true;
+      if (!is_planning_ && tool != nullptr && tool->fixed_traits().ends_planning) return true;
       return told_of_->IsDeferred(spec.name) &&
              !std::binary_search(found_tools_.begin(), found_tools_.end(), spec.name);
     });
     for (ToolSpec& spec : specs) {
       const Tool* const tool = told_of_->Find(spec.name);
-      if (tool != nullptr && tool->traits().delegates) spec.description += sub_agents_;
+      if (tool != nullptr && tool->fixed_traits().delegates) spec.description += sub_agents_;
     }
     told_shortly_ = ShortToolsWithin(specs, context_.budget());
     static Interned<std::vector<ToolSpec>> known;

@@ -44,7 +44,7 @@ class ToolSubset final : public ToolSet {
     for (Tool* const tool : all_->tools()) {
       if (!keeps_(*tool)) continue;
       tools_.push_back(tool);
-      specs_.push_back(tool->traits().spec);
+      specs_.push_back(tool->fixed_traits().spec);
     }
   }
   Tool* Find(std::string_view name) const override {

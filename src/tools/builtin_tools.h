@@ -20,12 +20,9 @@ class BuiltinTool : public Tool {
  public:
   explicit BuiltinTool(ToolTraits traits) : traits_(std::move(traits)) {}
   const ToolTraits& traits() const override { return traits_; }
-  // As in traits(), but always cheap (traits() of run_shell looks for the sandbox first).
+  const ToolTraits& fixed_traits() const override { return traits_; }
   const ToolSpec& spec() const { return traits_.spec; }
   bool asks_by_default() const { return traits_.requires_approval; }
-
- protected:
-  const ToolTraits& fixed_traits() const { return traits_; }
 
  private:
   const ToolTraits traits_;

@@ -237,7 +237,7 @@ std::shared_ptr<const ToolSet> ToolCatalog::With(const std::vector<std::shared_p
                                [&](const Source& source) { return name.starts_with(source.server.name + "__"); });
   };
   for (const std::shared_ptr<Tool>& tool : more) {
-    const std::string& name = tool->traits().spec.name;
+    const std::string& name = tool->fixed_traits().spec.name;
     if (IsAllowed(name) && !is_of_server(name)) set->Add(ForeignOffer(tool));
   }
   return set;
