@@ -26,6 +26,14 @@ struct DirectoryEntry {
   bool is_directory = false;
 };
 
+// What else a sync makes durable.
+enum class SyncReach {
+  kItself,    // nothing: all that POSIX promises
+  kNewNames,  // of a file whose name is new: the names in its directory, and so on upwards as long as that one is new
+  // All changes of names that returned before it, anywhere. Those not yet durable are lost from the newest backwards.
+  kAllNames,
+};
+
 // The store's view of the disk; tests inject failures here. Thread-safe. Failures: kNotFound, kConflict (exists
 // already), kStorageFull (ENOSPC, EDQUOT), kIo; below a confined folder also kCorruption (reason "integrity_missing": a
 // symbolic link or a special file stands in place of a file or folder); the path and errno are in `detail`.
@@ -55,6 +63,11 @@ class FileSystem {
   virtual Result<void> Rename(const std::string& from, const std::string& to) = 0;
   // Makes the names in a directory durable.
   virtual Result<void> SyncDirectory(const std::string& path) = 0;
+  // Which names each sync below this folder makes durable, besides what it is asked for.
+  virtual SyncReach sync_reach(const std::string& folder) {
+    static_cast<void>(folder);
+    return SyncReach::kItself;
+  }
   // Makes everything below a directory durable, contents and names: faster than each file by itself if there are many.
   // Only if syncs_trees().
   virtual bool syncs_trees() const { return false; }

@@ -49,19 +49,24 @@ AtomicFile::~AtomicFile() {
 }
 
 Result<void> AtomicFile::Commit(std::string_view content, Durability durability) {
-  auto written = file_->Append(content);
-  if (written && durability == Durability::kSynced) written = file_->Sync();
-  written = written.and_then([&] { return file_->Close(); }).and_then([&] {
-    return file_system_->Rename(temporary_, path_);
-  });
-  if (written) file_.reset();
-  return written;
+  TRY(file_->Append(content));
+  if (durability == Durability::kNamedThenSynced) {
+    const auto file = TRY(TakeName());
+    auto synced = file->Sync().and_then([&] { return file->Close(); });
+    if (!synced) static_cast<void>(file_system_->RemoveFile(path_));
+    return synced;
+  }
+  if (durability == Durability::kSynced) TRY(file_->Sync());
+  return file_->Close().and_then([&] { return TakeName(); }).map([](const auto&) {});
 }
 
 Result<std::unique_ptr<WritableFile>> AtomicFile::CommitOpen(std::string_view content) {
-  TRY(file_->Append(content).and_then([&] { return file_->Sync(); }).and_then([&] {
-    return file_system_->Rename(temporary_, path_);
-  }));
+  TRY(file_->Append(content).and_then([&] { return file_->Sync(); }));
+  return TakeName();
+}
+
+Result<std::unique_ptr<WritableFile>> AtomicFile::TakeName() {
+  TRY(file_system_->Rename(temporary_, path_));
   return std::move(file_);
 }
 

@@ -19,6 +19,9 @@ std::string ParentDirectory(const std::string& path);
 enum class Durability {
   kSynced,
   kUnsynced,  // survives the process, but a power loss may leave the file empty: only for data that can be rebuilt
+  // Renamed and then synced, which makes the name durable too where syncs reach it (SyncReach). A power loss between
+  // the two may leave any part of the file, so something else must tell that it is not finished. Only for new files.
+  kNamedThenSynced,
 };
 
 // Replaces a file atomically: writes and syncs a temporary file beside it (".NAME.<random>.tmp", mode 0600), then
@@ -38,6 +41,7 @@ class AtomicFile {
   Result<std::unique_ptr<WritableFile>> CommitOpen(std::string_view content);
 
  private:
+  Result<std::unique_ptr<WritableFile>> TakeName();
   AtomicFile(FileSystem& file_system, std::string path, std::string temporary, std::unique_ptr<WritableFile> file)
       : file_system_(&file_system), path_(std::move(path)), temporary_(std::move(temporary)), file_(std::move(file)) {}
 

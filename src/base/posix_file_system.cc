@@ -5,18 +5,25 @@
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/system.h"
 
 namespace reprise {
 namespace {
+
+namespace fs = std::filesystem;
 
 tl::unexpected<Error> NotAFile(std::string message, const std::string& path) {
   return Fail(Reason::kIntegrityMissing, std::move(message), path);
@@ -240,6 +247,40 @@ Result<void> PosixFileSystem::SyncDirectory(const std::string& path) {
   if (directory.get() < 0) return Failed("open", path, confined, errno);
   if (Retry([&] { return ::fsync(directory.get()); }) != 0) return FailErrno("fsync", path, errno);
   return {};
+}
+
+namespace {
+
+// Of the file system with this device number, as mounted: "ext4". Empty: not known. See proc_pid_mountinfo(5).
+std::string TypeOf(const std::string& device) {
+  std::ifstream mounts("/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream words(line);
+    std::string id, parent, number, word;
+    words >> id >> parent >> number;
+    if (number != device) continue;
+    while (words >> word && word != "-") continue;
+    return words >> word ? word : std::string();
+  }
+  return {};
+}
+
+}  // namespace
+
+SyncReach PosixFileSystem::sync_reach(const std::string& folder) {
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) != 0) return SyncReach::kItself;
+  const std::string device = std::to_string(major(status.st_dev)) + ":" + std::to_string(minor(status.st_dev));
+  const std::string type = TypeOf(device);
+  if (type == "xfs") return SyncReach::kAllNames;
+  if (type != "ext4") return SyncReach::kItself;
+  // The journal has a folder, named after the device and the journal's inode: /proc/fs/jbd2/sda1-8.
+  std::error_code error;
+  const std::string journal = fs::read_symlink("/sys/dev/block/" + device, error).filename().string() + "-";
+  for (fs::directory_iterator each("/proc/fs/jbd2", error), end; !error && each != end; each.increment(error)) {
+    if (each->path().filename().string().starts_with(journal)) return SyncReach::kAllNames;
+  }
+  return SyncReach::kNewNames;
 }
 
 // Syncs the whole file system, because syncing each file would wait for its journal each time.

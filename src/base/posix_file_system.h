@@ -21,6 +21,9 @@ class PosixFileSystem final : public FileSystem {
   Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override;
   Result<void> Rename(const std::string& from, const std::string& to) override;
   Result<void> SyncDirectory(const std::string& path) override;
+  // kAllNames on XFS and on ext4 with its journal, where a sync writes the one log of all changes of names up to
+  // itself; kNewNames on ext4 without one (ext4_sync_parent in Linux).
+  SyncReach sync_reach(const std::string& folder) override;
   bool syncs_trees() const override { return true; }
   Result<void> SyncTree(const std::string& path) override;
   Result<bool> CreateDirectory(const std::string& path) override;

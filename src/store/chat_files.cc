@@ -266,10 +266,15 @@ Result<ChatOnDisk> ChatFiles::ReadChat(const ChatId& chat) const {
 
 Result<void> ChatFiles::AddNewer(ChatOnDisk& chat) const {
   const ChatId& id = chat.index.summary.id;
-  for (auto number = chat.numbers.upper_bound(chat.index.last); number != chat.numbers.end(); ++number) {
-    auto stored = ReadInteraction(id, InteractionId::FromNumber(*number));
+  const std::vector<std::uint32_t> newer(chat.numbers.upper_bound(chat.index.last), chat.numbers.end());
+  for (const std::uint32_t number : newer) {
+    const auto interaction = InteractionId::FromNumber(number);
+    auto stored = ReadInteraction(id, interaction);
     if (stored) {
       AddToIndex(chat.index, stored->interaction, std::move(stored->digest));
+    } else if (stored.error().code == ErrorCode::kCorruption && chat.journals.contains(number)) {
+      chat.numbers.erase(number);
+      chat.unsynced.push_back(interaction);
     } else if (stored.error().code == ErrorCode::kCorruption) {
       LogError("an interaction cannot be read", {{"kind", stored.error().reason}, {"file", stored.error().detail}});
     } else {
@@ -321,6 +326,11 @@ Result<void> ChatFiles::SyncNames(const ChatId& chat) const {
 }
 
 Result<void> ChatFiles::SyncRoot() const { return file_system_.SyncDirectory(root_); }
+
+Result<void> ChatFiles::WriteAgain(const ChatId& chat, InteractionId id) const {
+  const std::string path = InteractionFile(root_, chat, id);
+  return ReplaceFile(file_system_, path, TRY(ReadRecordText(file_system_, path, {.chat = chat, .interaction = id})));
+}
 
 Result<AtomicFile> ChatFiles::CreateInteractionFile(const ChatId& chat, InteractionId id) const {
   return AtomicFile::Create(file_system_, InteractionFile(root_, chat, id));

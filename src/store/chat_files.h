@@ -74,8 +74,11 @@ struct ChatOnDisk {
   ChatIndex index;
   std::set<std::uint32_t> numbers;   // of the interaction files, readable or not
   std::set<std::uint32_t> journals;  // likewise
-  bool has_index = false;            // there is a chat.json, readable or cut off
-  bool index_unreadable = false;     // chat.json is cut off and must be set aside before a new one is written
+  // Files of interactions that are not finished, because the power failed between their renaming and their sync: they
+  // cannot be read, the index does not know them, and their journals are still there. Not in `numbers`.
+  std::vector<InteractionId> unsynced{};
+  bool has_index = false;         // there is a chat.json, readable or cut off
+  bool index_unreadable = false;  // chat.json is cut off and must be set aside before a new one is written
 };
 
 // Reads and writes the records of one data folder. Has no state and no lock: thread-safe, but callers must order their
@@ -147,6 +150,8 @@ class ChatFiles {
   Result<void> SyncInteractionNames(const ChatId& chat) const;
   Result<void> SyncRoot() const;
   Result<void> SyncNames(const ChatId& chat) const;
+  // Replaces the file by an equal one whose content is durable.
+  Result<void> WriteAgain(const ChatId& chat, InteractionId id) const;
   // Creates the file for WriteInteraction.
   Result<AtomicFile> CreateInteractionFile(const ChatId& chat, InteractionId id) const;
   // Writes what SealInteraction returns; durable (if kSynced) once its name is.

@@ -47,6 +47,8 @@ Result<std::unique_ptr<FileInteractionStore>> FileInteractionStore::Open(Options
 FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<DirectoryLock> lock)
     : options_(std::move(options)),
       lock_(std::move(lock)),
+      sync_reach_(options_.access == Access::kServer ? options_.file_system.sync_reach(options_.root)
+                                                     : SyncReach::kItself),
       files_(options_.root, MakeRecordFormat(options_.keys), options_.file_system),
       queues_([this](const ChatId& chat) { return files_.ReadQueue(chat); },
               [this](const ChatId& chat, const auto& messages) { return files_.WriteQueue(chat, messages); }),
@@ -120,7 +122,16 @@ Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, Hel
   }
   if (found) {
     // Nothing is being written to this chat: files are written for loaded states only, and this one is not loaded yet.
-    if (options_.access == Access::kServer) files_.RemoveLeftovers(chat);
+    if (options_.access == Access::kServer) {
+      files_.RemoveLeftovers(chat);
+      for (const InteractionId id : on_disk->unsynced) TRY(files_.RemoveInteraction(chat, id));
+      for (const std::uint32_t number : on_disk->journals) {
+        // The process may have ended before its sync.
+        if (sync_reach_ == SyncReach::kAllNames && on_disk->numbers.contains(number)) {
+          TRY(files_.WriteAgain(chat, InteractionId::FromNumber(number)));
+        }
+      }
+    }
     held->index_unreadable = on_disk->index_unreadable;
     // The process that saved the first checkpoint may have ended before it wrote the index.
     held->has_index = on_disk->has_index || !on_disk->numbers.empty();
@@ -173,6 +184,7 @@ Result<bool> FileInteractionStore::MakeDirectories(const ChatId& chat, HeldChat&
   if (held->directories_made) return false;
   auto is_new = files_.CreateDirectories(chat);
   held->directories_made = is_new.has_value();
+  held->directories_new = is_new && *is_new;
   return is_new;
 }
 
@@ -215,7 +227,8 @@ Result<InteractionId> FileInteractionStore::ReserveInteraction(const ChatId& cha
     // A chat with two checkpoints and no chat.json would look like one that has lost it.
     state.index_must_last = !state.numbers.empty();
     if (state.has_index && state.index_must_last && !state.index_durable) index_writer_.WriteNow(chat);
-    state.preparation = save_preparer_.Prepare(chat, id, /*sync_names=*/!state.names_durable);
+    state.preparation =
+        save_preparer_.Prepare(chat, id, /*sync_names=*/!state.names_durable && !SyncReachesNames(held));
     state.prepared_number = id.number();
   }
   return id;
@@ -229,9 +242,22 @@ Result<AtomicFile> FileInteractionStore::FileFor(const Interaction& interaction,
   return files_.CreateInteractionFile(interaction.chat_id, interaction.id);
 }
 
+// One sync is enough where the disk syncs in order: the file has its name before it, and until then the interaction's
+// journal shows that the file may be cut off. That shows nothing of a file that the index takes for finished.
+Durability FileInteractionStore::DurabilityOf(const Interaction& interaction, const HeldChat& held) const {
+  if (!options_.syncs) return Durability::kUnsynced;
+  const auto journal = held->journals.find(interaction.id.number());
+  const bool has_journal = journal != held->journals.end() && interaction.id.number() > held->index.last;
+  return sync_reach_ == SyncReach::kAllNames && has_journal ? Durability::kNamedThenSynced : Durability::kSynced;
+}
+
+bool FileInteractionStore::SyncReachesNames(const HeldChat& held) const {
+  return sync_reach_ == SyncReach::kAllNames || (sync_reach_ == SyncReach::kNewNames && held->directories_new);
+}
+
 Result<void> FileInteractionStore::SyncNamesOf(const ChatId& chat, HeldChat& held) {
   if (!options_.syncs) return {};
-  if (held->names_durable) return files_.SyncInteractionNames(chat);
+  if (held->names_durable || SyncReachesNames(held)) return files_.SyncInteractionNames(chat);
   if (!held->preparation.names.valid()) return files_.SyncNames(chat);
   auto outer = held->preparation.names.get();
   return outer.and_then([&] { return files_.SyncInteractionNames(chat); });
@@ -279,9 +305,9 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   }
   const auto links = TRY(LinksFor(interaction, held));
   TRY(MakeDirectories(interaction.chat_id, held));
+  const Durability durability = DurabilityOf(interaction, held);
   const auto write = [&] {
     return FileFor(interaction, held).and_then([&](AtomicFile file) {
-      const Durability durability = options_.syncs ? Durability::kSynced : Durability::kUnsynced;
       if (link != nullptr) return files_.WriteAdded(interaction, *link, links, std::move(file), durability);
       // In a fallback folder a parent may be missing.
       ChatFiles::ParentState parent_state;
@@ -301,7 +327,8 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   if (!written) return Fail(std::move(written.error()));
   // The first save syncs all names, even those of an older chat: the process that made it may have been killed before
   // it synced them.
-  if (auto synced = SyncNamesOf(interaction.chat_id, held); !synced) {
+  const bool has_name = durability == Durability::kNamedThenSynced;
+  if (auto synced = has_name ? Result<void>() : SyncNamesOf(interaction.chat_id, held); !synced) {
     // It must not be found, because the caller is told that it is not saved, and saves it elsewhere.
     static_cast<void>(files_.RemoveInteraction(interaction.chat_id, interaction.id));
     held->names_durable = false;
@@ -363,7 +390,7 @@ Result<std::unique_ptr<Journal>> FileInteractionStore::BeginJournal(const ChatId
 
 Result<void> FileInteractionStore::SyncJournalNames(const ChatId& chat) {
   auto held = TRY(HoldChat(chat, Missing::kLeave, Hold::kState));
-  TRY(SyncNamesOf(chat, held));
+  if (!SyncReachesNames(held)) TRY(SyncNamesOf(chat, held));
   held->names_durable = true;
   return running_.Sync();
 }
@@ -411,6 +438,13 @@ Result<JournalContent> FileInteractionStore::ReadJournal(const ChatId& chat, Int
 }
 
 Result<void> FileInteractionStore::DropJournal(const ChatId& chat, InteractionId id) {
+  // A file that was not synced goes before the journal that tells so: with the chat's first use. An unreadable chat is
+  // none of this call's business.
+  static_cast<void>(HoldChat(chat, Missing::kLeave, Hold::kState));
+  return RemoveJournal(chat, id);
+}
+
+Result<void> FileInteractionStore::RemoveJournal(const ChatId& chat, InteractionId id) {
   running_.End(chat, id);
   auto removed = options_.file_system.RemoveFile(JournalPath(options_.root, chat, id));
   if (!removed && IsNotFound(removed.error())) return {};
@@ -422,7 +456,7 @@ void FileInteractionStore::EndJournal(const ChatId& chat, InteractionId id, Chat
   const auto journal = state.journals.extract(id.number());
   if (!journal) return;
   if (journal.mapped()) journal.mapped()->Close();
-  if (auto dropped = DropJournal(chat, id); !dropped) {
+  if (auto dropped = RemoveJournal(chat, id); !dropped) {
     LogWarning("a journal could not be removed", {{"chat", chat.str()}, {"detail", dropped.error().detail}});
   }
 }

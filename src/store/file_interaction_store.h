@@ -126,6 +126,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
     bool retired = false;        // no longer the state of its chat, which has to be looked up again
     bool names_durable = false;  // this process has synced the chat's directories
     bool directories_made = false;
+    bool directories_new = false;  // made by this process
     bool has_index = false;        // there is a chat.json, or the first one will be written
     bool index_must_last = false;  // chat.json must be durable before the next checkpoint is
     SavePreparation preparation;   // for the interaction reserved last
@@ -175,11 +176,15 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   // `link` is null if the state is whole.
   Result<void> SaveHeld(const Interaction& interaction, HeldChat& held, const StateLink* link = nullptr);
   Result<AtomicFile> FileFor(const Interaction& interaction, HeldChat& held);
+  Durability DurabilityOf(const Interaction& interaction, const HeldChat& held) const;
   // Makes the names of a written interaction and of the folders above it durable.
   Result<void> SyncNamesOf(const ChatId& chat, HeldChat& held);
+  // Whether the sync of a new file makes its name and those of the folders above it durable.
+  bool SyncReachesNames(const HeldChat& held) const;
   // The same for a journal; the next start then finds it.
   Result<void> SyncJournalNames(const ChatId& chat);
   Result<std::vector<InteractionRef>> FindJournals();
+  Result<void> RemoveJournal(const ChatId& chat, InteractionId id);
   void EndJournal(const ChatId& chat, InteractionId id, ChatState& state);
   Result<void> SyncStoredNames(const ChatId& chat, HeldChat& held);
   Result<RecordLinks> LinksFor(const Interaction& interaction, const HeldChat& held);
@@ -226,6 +231,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
 
   const Options options_;
   const std::unique_ptr<DirectoryLock> lock_;
+  const SyncReach sync_reach_;
   // An interaction with its whole state. kAny: in any version.
   enum class Version { kExpected, kAny };
   Result<StoredInteraction> ReadWhole(const ChatId& chat, InteractionId id, Version version);

@@ -37,6 +37,13 @@ class NoDirectorySync final : public ForwardingFileSystem {
   Result<void> SyncDirectory(const std::string&) override { return {}; }
 };
 
+template <SyncReach reach>
+class Claims final : public ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+  SyncReach sync_reach(const std::string&) override { return reach; }
+};
+
 // Gives a file its name first, then its bytes.
 class RenameFirst final : public ForwardingFileSystem {
  public:
@@ -213,6 +220,12 @@ std::vector<Bug> AllBugs() {
   return {
       {.name = "files are not synced", .disk = Make<NoFileSync, FileSystem>()},
       {.name = "directories are not synced", .disk = Make<NoDirectorySync, FileSystem>()},
+      {.name = "syncs do not reach all names",
+       .disk = Make<Claims<SyncReach::kAllNames>, FileSystem>(),
+       .claims_reach = true},
+      {.name = "syncs do not reach new names",
+       .disk = Make<Claims<SyncReach::kNewNames>, FileSystem>(),
+       .claims_reach = true},
       {.name = "rename before write and sync", .disk = Make<RenameFirst, FileSystem>()},
       {.name = "the old file is removed before the new one is there", .disk = Make<RemoveThenRename, FileSystem>()},
       {.name = "shown before it is in the journal", .store = Make<LateJournal, InteractionStore>()},

@@ -16,6 +16,7 @@ struct Bug {
   std::function<std::unique_ptr<FileSystem>(FileSystem&)> disk{};                // while the server works
   std::function<std::unique_ptr<InteractionStore>(InteractionStore&)> store{};   // while the server works
   std::function<std::unique_ptr<InteractionStore>(InteractionStore&)> reader{};  // at the start after the power loss
+  bool claims_reach = false;  // the disk says that its syncs reach more than themselves, and they do not
 };
 
 // All bugs, each with a state of its own.

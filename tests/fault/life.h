@@ -35,6 +35,7 @@ class MortalFileSystem final : public FileSystem {
   Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override;
   Result<void> Rename(const std::string& from, const std::string& to) override;
   Result<void> SyncDirectory(const std::string& path) override;
+  SyncReach sync_reach(const std::string& folder) override { return base_.sync_reach(folder); }
   Result<bool> CreateDirectory(const std::string& path) override;
   Result<void> RemoveFile(const std::string& path) override;
   Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path) override;

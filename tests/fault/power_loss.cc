@@ -43,7 +43,9 @@ struct PowerLossDisk::Chosen {
   }
 };
 
-PowerLossDisk::PowerLossDisk() : root_(std::make_shared<Node>()) { root_->is_directory = true; }
+PowerLossDisk::PowerLossDisk(SyncReach reach) : reach_(reach), root_(std::make_shared<Node>()) {
+  root_->is_directory = true;
+}
 
 PowerLossDisk::NodePtr PowerLossDisk::Find(const std::string& path) const {
   if (path == "/") return root_;
@@ -61,8 +63,27 @@ void PowerLossDisk::Apply(const NameChange& change, std::map<std::string, NodePt
 void PowerLossDisk::Change(const std::string& directory, NameChange change) {
   change.order = changes_++;
   const NodePtr node = Find(directory);
+  if (change.node) {
+    change.node->parent = node;
+    change.node->is_new = true;
+  }
   Apply(change, node->entries);
   node->pending.push_back(std::move(change));
+}
+
+void PowerLossDisk::MakeSafe(Node& directory) {
+  for (const NameChange& change : std::exchange(directory.pending, {})) {
+    Apply(change, directory.durable);
+    if (change.move && change.node) change.move->arrived = true;
+  }
+}
+
+void PowerLossDisk::MakeAllSafe(Node& directory) {
+  safe_changes_ = changes_;
+  MakeSafe(directory);
+  for (const auto& [name, node] : directory.entries) {
+    if (node->is_directory) MakeAllSafe(*node);
+  }
 }
 
 void PowerLossDisk::Do(const DiskWrite& write) {
@@ -78,6 +99,12 @@ void PowerLossDisk::Do(const DiskWrite& write) {
       return;
     case Kind::kSync:
       files_.at(write.file)->safe = files_.at(write.file)->content;
+      if (reach_ == SyncReach::kAllNames) MakeAllSafe(*root_);
+      for (NodePtr node = files_[write.file]; reach_ == SyncReach::kNewNames && node->is_new;) {
+        node->is_new = false;
+        node = node->parent.lock();
+        MakeSafe(*node);
+      }
       return;
     case Kind::kRename: {
       const std::string from = ParentDirectory(write.path), to = ParentDirectory(write.to);
@@ -89,14 +116,8 @@ void PowerLossDisk::Do(const DiskWrite& write) {
       Change(to, {.order = 0, .erased = {}, .set = BaseName(write.to), .node = node, .move = move});
       return Change(from, {.order = 0, .erased = BaseName(write.path), .set = {}, .node = {}, .move = move});
     }
-    case Kind::kSyncDirectory: {
-      Node& directory = *Find(write.path);
-      for (const NameChange& change : std::exchange(directory.pending, {})) {
-        Apply(change, directory.durable);
-        if (change.move && change.node) change.move->arrived = true;
-      }
-      return;
-    }
+    case Kind::kSyncDirectory:
+      return reach_ == SyncReach::kAllNames ? MakeAllSafe(*root_) : MakeSafe(*Find(write.path));
     case Kind::kCreateDirectory: {
       const NodePtr node = std::make_shared<Node>();
       node->is_directory = true;
@@ -160,7 +181,9 @@ void PowerLossDisk::Collect(const Node& directory, const std::string& path, cons
 }
 
 PowerLossDisk::State PowerLossDisk::LosePower(Luck luck, std::mt19937& dice) const {
-  Chosen chosen{.luck = luck, .dice = dice, .moment = Roll(dice, changes_ + 1), .seeds = {}};
+  if (reach_ == SyncReach::kAllNames && luck.names == Luck::Names::kAny) luck.names = Luck::Names::kInOrder;
+  Chosen chosen{
+      .luck = luck, .dice = dice, .moment = safe_changes_ + Roll(dice, changes_ - safe_changes_ + 1), .seeds = {}};
   const std::function<void(const Node&)> choose = [&](const Node& directory) {
     const unsigned seed = chosen.seeds[&directory] = static_cast<unsigned>(dice());
     std::mt19937 own(seed);
@@ -172,7 +195,7 @@ PowerLossDisk::State PowerLossDisk::LosePower(Luck luck, std::mt19937& dice) con
     }
   };
   choose(*root_);
-  State state;
+  State state{.directories = {}, .files = {}, .reach = reach_};
   Collect(*root_, "/", chosen, state);
   return state;
 }
@@ -192,7 +215,7 @@ std::uint64_t PowerLossDisk::State::Digest() const {
 }
 
 std::unique_ptr<MemoryFileSystem> PowerLossDisk::State::Mount() const {
-  auto disk = std::make_unique<MemoryFileSystem>();
+  auto disk = std::make_unique<MemoryFileSystem>(reach);
   for (const std::string& path : directories) {
     Require(disk->CreateDirectory(path).map([](bool) {}));
     Require(disk->SyncDirectory(ParentDirectory(path)));

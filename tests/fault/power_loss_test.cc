@@ -19,7 +19,7 @@ using Data = Luck::Data;
 
 // The writes, and what clients were told.
 struct Recording {
-  explicit Recording(const LifeOptions& options) {
+  Recording(const LifeOptions& options, SyncReach reach) : disk(reach) {
     for (const auto& act : {FirstLife, SecondLife, ThirdLife}) {
       Life life(recorder, &ledger, options);
       if (life.not_opened()) return;
@@ -60,12 +60,13 @@ std::vector<Luck> Moods(std::size_t draws) {
 }
 
 // Stops at the first broken promise.
-Tally Replay(const Recording& recording, const LifeOptions& life, std::size_t draws, std::uint32_t seed) {
+Tally Replay(const Recording& recording, const LifeOptions& life, SyncReach reach, std::size_t draws,
+             std::uint32_t seed) {
   const std::vector<DiskWrite> writes = recording.recorder.writes();
   const std::vector<Luck> moods = Moods(draws);
   Tally tally{.writes = writes.size()};
   std::mt19937 dice(seed);
-  PowerLossDisk disk;
+  PowerLossDisk disk(reach);
   Ledger::Reader reader(recording.ledger);
   std::unordered_set<std::uint64_t> seen;
   for (std::size_t position = 0; position <= writes.size(); ++position) {
@@ -89,6 +90,12 @@ Tally Replay(const Recording& recording, const LifeOptions& life, std::size_t dr
   return tally;
 }
 
+std::string Named(SyncReach reach) {
+  return reach == SyncReach::kItself     ? ": "
+         : reach == SyncReach::kNewNames ? ", syncs new names: "
+                                         : ", syncs all names: ";
+}
+
 LifeOptions Plain() { return {}; }
 LifeOptions Sealed() { return {.keys = Keys()}; }
 
@@ -99,14 +106,21 @@ TEST_CASE("Power loss: every promise is kept, whatever has reached the disk", "[
   const Torture& torture = Torture::Get();
   std::size_t states = 0;
   // Mostly sealed, like people's data.
-  for (const bool sealed : {true, false}) {
+  for (const auto& [sealed, reach] : {std::pair(true, SyncReach::kItself),
+                                      {false, SyncReach::kItself},
+                                      {true, SyncReach::kNewNames},
+                                      {true, SyncReach::kAllNames},
+                                      {false, SyncReach::kAllNames}}) {
     const LifeOptions options = sealed ? Sealed() : Plain();
-    const Recording recording(options);
-    const std::size_t draws = (torture.is_long ? 2'000 : sealed ? 125 : 25) / torture.fraction;
-    const Tally tally = Replay(recording, options, draws, torture.seed);
-    Report(std::string("power loss, ") + (sealed ? "sealed: " : "plain: ") + std::to_string(tally.writes) +
+    const Recording recording(options, reach);
+    const std::size_t draws = (torture.is_long                         ? 2'000
+                               : sealed && reach == SyncReach::kItself ? 125
+                                                                       : 25) /
+                              torture.fraction;
+    const Tally tally = Replay(recording, options, reach, draws, torture.seed);
+    Report(std::string("power loss, ") + (sealed ? "sealed" : "plain") + Named(reach) + std::to_string(tally.writes) +
            " writes, " + std::to_string(tally.states) + " distinct states, seed " + std::to_string(torture.seed));
-    CAPTURE(sealed, tally.writes, tally.states, torture.seed);
+    CAPTURE(sealed, Named(reach), tally.writes, tally.states, torture.seed);
     REQUIRE(tally.broken == "");
     CHECK(recording.ledger.size() > 50);
     states += tally.states;
@@ -117,14 +131,15 @@ TEST_CASE("Power loss: every promise is kept, whatever has reached the disk", "[
 TEST_CASE("Power loss: after a kill anywhere and a second start", "[fault]") {
   const Silence silence;
   const Torture& torture = Torture::Get();
-  const Recording recording(Sealed());
+  const SyncReach reach = GENERATE(SyncReach::kItself, SyncReach::kNewNames, SyncReach::kAllNames);
+  const Recording recording(Sealed(), reach);
   const std::vector<DiskWrite> writes = recording.recorder.writes();
   std::mt19937 dice(torture.seed);
   std::size_t states = 0;
   Ledger::Reader reader(recording.ledger);
   for (std::size_t position = 0; position <= writes.size(); position += torture.is_long ? 1 : 3 * torture.fraction) {
     const Promises& promises = reader.At(position);
-    PowerLossDisk disk;
+    PowerLossDisk disk(reach);
     for (std::size_t i = 0; i < position; ++i) disk.Do(writes[i]);
     const auto found = disk.LosePower({Names::kAll, Data::kAll}, dice).Mount();
     WriteRecorder recorder(*found);
@@ -138,7 +153,7 @@ TEST_CASE("Power loss: after a kill anywhere and a second start", "[fault]") {
       if (i > 0) disk.Do(restart[i - 1]);
       for (const Luck& luck : Moods(torture.is_long ? 24 : 4)) {
         ++states;
-        CAPTURE(position, i, static_cast<int>(luck.names), static_cast<int>(luck.data));
+        CAPTURE(Named(reach), position, i, static_cast<int>(luck.names), static_cast<int>(luck.data));
         REQUIRE(BrokenPromise(*disk.LosePower(luck, dice).Mount(), promises, {.life = Sealed()}) == "");
       }
     }
@@ -149,17 +164,20 @@ TEST_CASE("Power loss: after a kill anywhere and a second start", "[fault]") {
 
 TEST_CASE("Power loss: the checks notice deliberate bugs", "[fault]") {
   const Silence silence;
+  const SyncReach reach = GENERATE(SyncReach::kItself, SyncReach::kNewNames, SyncReach::kAllNames);
   for (const Bug& bug : AllBugs()) {
     LifeOptions options = Sealed();
     options.disk_double = bug.disk;
     options.store_double = bug.store;
-    const Recording recording(options);
+    const Recording recording(options, reach);
     LifeOptions healthy = Sealed();
     healthy.store_double = bug.reader;
-    const Tally tally = Replay(recording, healthy, 20, Torture::Get().seed);
-    Report("seeded bug \"" + bug.name + "\": " + (tally.broken.empty() ? "NOT CAUGHT in " : "caught after ") +
-           std::to_string(tally.states) + " states: " + tally.broken);
-    CAPTURE(bug.name, tally.writes, tally.states);
+    const Tally tally =
+        Replay(recording, healthy, bug.claims_reach ? SyncReach::kItself : reach, 20, Torture::Get().seed);
+    Report("seeded bug \"" + bug.name + "\"" + Named(reach) +
+           (tally.broken.empty() ? "NOT CAUGHT in " : "caught after ") + std::to_string(tally.states) +
+           " states: " + tally.broken);
+    CAPTURE(bug.name, Named(reach), tally.writes, tally.states);
     CHECK(tally.broken != "");
   }
 }

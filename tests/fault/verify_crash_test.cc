@@ -45,7 +45,8 @@ TEST_CASE("Verify: has no complaint after two crashes, or a crash and a power lo
                               {Names::kInOrder, Data::kAny}, {Names::kAny, Data::kAny},  {Names::kAny, Data::kAny},
                               {Names::kAny, Data::kAny},     {Names::kAny, Data::kAny}}
           : std::vector<Luck>{{Names::kAll, Data::kAll}};
-  MemoryFileSystem memory;
+  const SyncReach reach = GENERATE(SyncReach::kItself, SyncReach::kAllNames);
+  MemoryFileSystem memory(reach);
   WriteRecorder first(memory);
   {
     // The index is so late that the crash comes first.
@@ -57,7 +58,7 @@ TEST_CASE("Verify: has no complaint after two crashes, or a crash and a power lo
   std::size_t states = 0;
   const std::size_t step = power_fails ? 7 : 1;
   for (std::size_t position = writes.size() % step; position <= writes.size(); position += step) {
-    PowerLossDisk disk;
+    PowerLossDisk disk(reach);
     for (std::size_t i = 0; i < position; ++i) disk.Do(writes[i]);
     const auto found = disk.LosePower({Names::kAll, Data::kAll}, dice).Mount();
     WriteRecorder second(*found);
@@ -74,7 +75,7 @@ TEST_CASE("Verify: has no complaint after two crashes, or a crash and a power lo
       if (i > 0) disk.Do(more[i - 1]);
       for (const Luck& luck : moods) {
         ++states;
-        CAPTURE(position, i, static_cast<int>(luck.names), static_cast<int>(luck.data));
+        CAPTURE(static_cast<int>(reach), position, i, static_cast<int>(luck.names), static_cast<int>(luck.data));
         REQUIRE(ProblemsIn(*disk.LosePower(luck, dice).Mount()) == "");
       }
     }

@@ -5,6 +5,7 @@
 
 #include "store/file_interaction_store.h"
 #include "store/sample.h"
+#include "store/verify.h"
 #include "support/faulty_file_system.h"
 #include "support/memory_file_system.h"
 #include "support/test.h"
@@ -225,6 +226,54 @@ TEST_CASE("FileInteractionStore: at no point of a save is the file under its nam
                                          "sync_directory", "sync_directory", "sync_directory",
                                          // The first chat.json is not synced, because it can be made again.
                                          "create", "append", "rename"});
+}
+
+TEST_CASE("FileInteractionStore: where a sync reaches all names, a turn needs one", "[store][fault]") {
+  MemoryFileSystem disk(SyncReach::kAllNames);
+  const auto store = OpenStore(disk);
+  REQUIRE(store);
+  REQUIRE((*store)->ReserveInteraction(Chat1()) == Id(1));
+  REQUIRE((*store)->BeginJournal(Chat1(), Id(1), {}));
+  const std::size_t before = disk.operations().size();
+  REQUIRE((*store)->SaveInteraction(Sample(1, {}, "one")));
+  std::vector<std::string> verbs;
+  const auto calls = disk.operations();
+  for (std::size_t i = before; i < calls.size(); ++i) {
+    if (calls[i].find(".running") == std::string::npos) verbs.push_back(calls[i].substr(0, calls[i].find(' ')));
+  }
+  std::erase(verbs, "create");  // of the file, on the preparer's thread
+  CHECK(verbs == std::vector<std::string>{"append", "rename", "sync", "remove"});
+}
+
+TEST_CASE("FileInteractionStore: an unreadable file is unfinished only beside a journal that the index lacks",
+          "[store][fault]") {
+  const std::string file = kRoot + "/chat1/interactions/int_002.json";
+  const auto verdict = [&](bool has_journal, bool index_knows) {
+    MemoryFileSystem disk(SyncReach::kAllNames);
+    {
+      const auto store = OpenStore(disk);
+      REQUIRE(store);
+      REQUIRE((*store)->SaveInteraction(Sample(1, {}, "one")));
+      if (index_knows) REQUIRE((*store)->SaveInteraction(Sample(2, 1, "two")));
+    }  // writes the index
+    {
+      const auto store = OpenStore(disk);
+      REQUIRE(store);
+      if (has_journal) REQUIRE((*store)->BeginJournal(Chat1(), Id(2), {}));
+    }
+    if (!index_knows) REQUIRE(disk.CreateFile(file).map([](const auto&) {}));
+    disk.Overwrite(file, "{");
+    CHECK(VerifyChat(kRoot, Chat1(), Keys(), disk)->problems.empty() == (has_journal && !index_knows));
+    const auto store = OpenStore(disk);
+    REQUIRE(store);
+    const bool is_damaged = !(*store)->LoadChat(Chat1())->damaged.empty();
+    CHECK(disk.ReadFile(file, 10).has_value() == is_damaged);  // an unfinished one is removed, damage is kept
+    return is_damaged;
+  };
+  CHECK_FALSE(verdict(/*has_journal=*/true, /*index_knows=*/false));
+  CHECK(verdict(/*has_journal=*/false, /*index_knows=*/false));
+  CHECK(verdict(/*has_journal=*/true, /*index_knows=*/true));
+  CHECK(verdict(/*has_journal=*/false, /*index_knows=*/true));
 }
 
 }  // namespace reprise::power_loss_test

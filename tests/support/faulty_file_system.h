@@ -39,6 +39,7 @@ class FaultyFileSystem final : public FileSystem {
   Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override;
   Result<void> Rename(const std::string& from, const std::string& to) override;
   Result<void> SyncDirectory(const std::string& path) override;
+  SyncReach sync_reach(const std::string& folder) override { return base_.sync_reach(folder); }
   bool syncs_trees() const override { return base_.syncs_trees(); }
   Result<void> SyncTree(const std::string& path) override;
   Result<bool> CreateDirectory(const std::string& path) override;

@@ -21,6 +21,7 @@ class ForwardingFileSystem : public FileSystem {
   Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override { return base_.CreateFile(path); }
   Result<void> Rename(const std::string& from, const std::string& to) override { return base_.Rename(from, to); }
   Result<void> SyncDirectory(const std::string& path) override { return base_.SyncDirectory(path); }
+  SyncReach sync_reach(const std::string& folder) override { return base_.sync_reach(folder); }
   bool syncs_trees() const override { return base_.syncs_trees(); }
   Result<void> SyncTree(const std::string& path) override { return base_.SyncTree(path); }
   Result<bool> CreateDirectory(const std::string& path) override { return base_.CreateDirectory(path); }

@@ -39,7 +39,9 @@ class MemoryFileSystem::File final : public WritableFile {
   const std::string path_;
 };
 
-MemoryFileSystem::MemoryFileSystem() : root_(std::make_shared<Node>()) { root_->is_directory = true; }
+MemoryFileSystem::MemoryFileSystem(SyncReach reach) : reach_(reach), root_(std::make_shared<Node>()) {
+  root_->is_directory = true;
+}
 
 Result<std::shared_ptr<MemoryFileSystem::Node>> MemoryFileSystem::Find(const std::string& path) const {
   if (path == "/") return root_;

@@ -21,12 +21,14 @@ class MemoryFileSystem final : public FileSystem {
     kEverything,  // the process ended, the machine did not
   };
 
-  MemoryFileSystem();
+  // `reach`: what sync_reach says. The disk does not do so itself: fault/power_loss.h does.
+  explicit MemoryFileSystem(SyncReach reach = SyncReach::kItself);
 
   Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) override;
   Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override;
   Result<void> Rename(const std::string& from, const std::string& to) override;
   Result<void> SyncDirectory(const std::string& path) override;
+  SyncReach sync_reach(const std::string&) override { return reach_; }
   Result<bool> CreateDirectory(const std::string& path) override;
   Result<void> RemoveFile(const std::string& path) override;
   Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path) override;
@@ -52,6 +54,7 @@ class MemoryFileSystem final : public FileSystem {
   Result<std::shared_ptr<Node>> FindDirectory(const std::string& path) const;
   static std::shared_ptr<Node> Survivor(const Node& node, Kept kept);
 
+  const SyncReach reach_;
   mutable std::mutex mutex_;
   std::shared_ptr<Node> root_;           // guarded by mutex_, as are all nodes
   std::vector<std::string> operations_;  // guarded by mutex_

@@ -1,0 +1,72 @@
+"""What a turn costs that does not depend on the machine's speed: syncs, changes of names, looks at files, bytes on disk.
+
+A turn may cost 5 % more than the figures here; who makes it cheaper lowers them. Processor time belongs to scripts/bench.
+"""
+import collections
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.provider import text
+from support.timing import SOON, eventually
+
+TURNS = 20
+KINDS = {
+    "syncs": ("fsync", "fdatasync"),
+    "names": ("rename", "renameat", "renameat2", "unlink", "unlinkat", "mkdir", "mkdirat"),
+    "looks": ("stat", "newfstatat", "statx", "openat", "openat2", "access", "readlink", "getdents64"),
+    "writes": ("write", "pwrite64"),
+}
+MOST = {
+    "new chat": {"names": 5, "looks": 75, "writes": 11, "bytes": 26_000},
+    "same chat": {"names": 3, "looks": 70, "writes": 11, "bytes": 5_000},
+}
+# By what a sync makes durable besides (SyncReach in include/reprise/file_system.h).
+SYNCS = {"all names": {"new chat": 1, "same chat": 1}, "new names": {"new chat": 2, "same chat": 2}, "itself": {"new chat": 4, "same chat": 2}}
+
+
+def reach_of(folder):
+    """What a sync reaches on this folder's file system, found in another way than the program's."""
+    found = subprocess.run(["findmnt", "-n", "-o", "FSTYPE,MAJ:MIN", "--target", str(folder)], capture_output=True, text=True, check=True)
+    kind, device = found.stdout.split()
+    name = Path(f"/sys/dev/block/{device}").resolve().name
+    if kind == "xfs" or (kind == "ext4" and list(Path("/proc/fs/jbd2").glob(f"{name}-*"))):
+        return "all names"
+    return "new names" if kind == "ext4" else "itself"
+
+
+def bytes_below(folder):
+    return sum(os.lstat(Path(where) / name).st_size for where, _, names in os.walk(folder) for name in names)
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="no strace here")
+@pytest.mark.parametrize("kind", ["new chat", "same chat"])
+def test_a_turn_costs_no_more_than_before(make_server, provider, tmp_path, kind, figure):
+    provider.answer_with(text("ok"))
+    server = make_server(provider)
+    for name in ("c", "c", "other"):  # what is done once
+        server.client.turn(name, "hello")
+    chats, pid, trace = server.home.data, server.process.pid, tmp_path / "trace"
+    before = bytes_below(chats)
+    calls = ",".join(f"?{call}" for kinds in KINDS.values() for call in kinds)
+    tracer = subprocess.Popen(["strace", "-f", "-qq", "-e", f"trace={calls}", "-o", str(trace), "-p", str(pid)], stderr=subprocess.DEVNULL)
+    try:
+        eventually(lambda: tracer.poll() is not None or "TracerPid:\t0\n" not in Path(f"/proc/{pid}/status").read_text(), "strace traces or ends")
+        if tracer.poll() is not None:
+            pytest.skip("this machine does not let strace trace")
+        for number in range(TURNS):
+            server.client.turn(f"c{number}" if kind == "new chat" else "c", "hello")
+    finally:
+        tracer.terminate()
+        tracer.wait(SOON)
+    made = collections.Counter(re.findall(r"^\d+\s+(\w+)\(", trace.read_text(errors="replace"), re.MULTILINE))
+    cost = {name: sum(made[call] for call in kinds) / TURNS for name, kinds in KINDS.items()}
+    cost["bytes"] = (bytes_below(chats) - before) / TURNS
+    reach = reach_of(chats)
+    most = {**MOST[kind], "syncs": SYNCS[reach][kind]}
+    figure(f"a turn in {'a new' if kind == 'new chat' else 'the same'} chat, a sync reaches {reach}: " + ", ".join(f"{value:.1f} {name}" for name, value in cost.items()))
+    dearer = {name: (value, most[name]) for name, value in cost.items() if value > 1.05 * most[name]}
+    assert not dearer, dearer
