@@ -270,6 +270,24 @@ struct SearchResult {
   std::vector<SearchMatch> matches;
   bool truncated = false;  // there may be more matches
 };
+// Who wrote the lines of a file of a workspace.
+struct BlamedFile {
+  std::string path, text;      // as it is now, valid UTF-8; without secrets
+  std::string lines{};         // a JSON array of blame.schema.json
+  std::size_t lost = 0;        // recorded contents that cannot be read, so lines of the agent may count as others'
+  std::size_t unreadable = 0;  // chats of this folder that cannot be read, or not whole
+};
+// What finished interactions have used, on every branch, without those of other machines.
+struct UsageReport {
+  std::map<std::string, UsageByModel> days{};  // by day (UTC), "2026-11-30"
+  struct OfChat {
+    ChatId chat;
+    std::string title;
+    UsageByModel models{};
+  };
+  std::vector<OfChat> chats{};
+  bool complete = true;  // false: there was no time for all chats
+};
 // Each member that is set replaces the present value.
 struct AgendaChange {
   std::optional<std::vector<Task>> tasks{};  // a task with an empty id gets a new one
@@ -527,6 +545,8 @@ class Engine {
   Result<SearchResult> Search(const std::string& text, const std::optional<ChatId>& chat, std::size_t limit);
   // What the chat's interactions have used; reads all of them.
   Result<ChatUsage> GetUsage(const ChatId& chat);
+  // What the chats have used since then; reads those that have changed since, for some seconds at most.
+  Result<UsageReport> GetUsageSince(Timestamp since);
   // Today's tokens, from finished interactions of all chats and from Ask; nullopt: not counted.
   std::optional<std::int64_t> UsedToday() const;
   Result<std::vector<ChatListEntry>> ListChats();
@@ -591,6 +611,9 @@ class Engine {
   Result<WorkspaceReader::Listing> FindWorkspaceFiles(const std::optional<ChatId>& chat, std::string_view text,
                                                       std::size_t limit);
   Result<FileInfo> AttachWorkspaceFile(const ChatId& chat, std::string_view path);
+  // Who wrote its lines, according to all chats of the folder; as `reprise blame`. Fails as AttachWorkspaceFile, and
+  // with kInvalidArgument for a binary file.
+  Result<BlamedFile> Blame(const ChatId& chat, std::string_view path);
 
   const ModelDirectory& models() const;
   // The folder of a chat with what belongs to it; nullopt or an unknown chat: the server's. The failures of

@@ -11,6 +11,7 @@
 
 #include "reprise/agenda.h"
 #include "reprise/approval.h"
+#include "reprise/effort.h"
 #include "reprise/event.h"
 #include "reprise/ids.h"
 #include "reprise/message.h"
@@ -196,6 +197,9 @@ struct AddedInteraction {
 // Shortens `whole` to that form. It stays whole if its state does not begin with `parent`, its parent's state.
 AddedInteraction AddedTo(const AgentState& parent, Interaction whole);
 
+// Where lists of chats show a chat. By name: "pinned" (first) and "archived" (apart from the others).
+enum class ChatShelf { kPinned, kArchived };
+
 // A chat without its interactions.
 struct ChatSummary {
   ChatId id;
@@ -211,6 +215,9 @@ struct ChatSummary {
   std::optional<ApprovalMode> approval_mode{};  // of this chat alone; nullopt: the server's
   std::string chosen_model{};                   // for messages without a model; empty: the default
   std::string workspace{};                      // the folder that its agent works in; empty: the server's
+  std::string instructions{};                   // for its agent, after the system prompt; verbatim
+  Effort effort = Effort::kDefault;             // of its models; kDefault: as configured
+  std::optional<ChatShelf> shelf{};             // nullopt: among the others
   bool operator==(const ChatSummary&) const = default;
 };
 
@@ -221,6 +228,9 @@ struct ChatSettings {
   std::optional<std::optional<ApprovalMode>> approval_mode{};  // inner nullopt: the server's mode
   std::optional<std::string> model{};                          // ChatSummary::chosen_model
   std::optional<std::string> workspace{};                      // ChatSummary::workspace
+  std::optional<std::string> instructions{};                   // ChatSummary::instructions
+  std::optional<Effort> effort{};                              // ChatSummary::effort
+  std::optional<std::optional<ChatShelf>> shelf{};             // ChatSummary::shelf
 };
 
 // An unreadable stored interaction; its neighbours are readable.

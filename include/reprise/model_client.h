@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "reprise/accounting.h"
+#include "reprise/effort.h"
 #include "reprise/event.h"
 #include "reprise/file_store.h"
 #include "reprise/message.h"
@@ -26,13 +27,6 @@ enum class ThinkingMode {
   kAdaptive,  // as much as the model sees fit
   kBudget,    // up to a number of tokens
 };
-
-// The requested reasoning effort. kDefault: the provider's choice.
-enum class Effort { kDefault, kNone, kLow, kMedium, kHigh };
-constexpr std::string_view ToString(Effort effort) {
-  constexpr std::string_view kNames[] = {"default", "none", "low", "medium", "high"};
-  return kNames[static_cast<int>(effort)];
-}
 
 // How long the provider is asked to cache the beginning of a request, so that the next one costs less.
 enum class PromptCache {
@@ -138,6 +132,7 @@ struct ModelRequest {  // read by Generate before it returns
   // Source of part bytes, read one file at a time; null: no message has parts. An unreadable file becomes text.
   FilesOfChat* files = nullptr;
   const ModelWishes* wishes = nullptr;  // null: none
+  Effort effort = Effort::kDefault;     // kDefault: as the model is configured
   // Ids of earlier calls, which no call of the response may reuse: some providers count anew in each response.
   std::vector<std::string> used_call_ids = {};
   // Called within Generate with the body as it is sent, byte for byte and without credentials, if there is one.

@@ -6,7 +6,7 @@ endif()
 set(PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/reprise)
 set(DEVELOPMENT COMPONENT development EXCLUDE_FROM_ALL)
 install(DIRECTORY include/reprise DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} ${DEVELOPMENT})
-install(TARGETS reprise_lib reprise_flags reprise_app reprise_api reprise_doors reprise_wire reprise_people reprise_transcript reprise_moves reprise_engine reprise_agent reprise_approval reprise_s3 reprise_postgres reprise_redis
+install(TARGETS reprise_lib reprise_flags reprise_app reprise_api reprise_doors reprise_wire reprise_people reprise_transcript reprise_moves reprise_engine reprise_blame reprise_agent reprise_approval reprise_s3 reprise_postgres reprise_redis
   reprise_store reprise_model reprise_tools reprise_rewind reprise_mcp reprise_net reprise_telemetry reprise_process reprise_terminal reprise_crypto reprise_domain reprise_base
   EXPORT reprise ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/reprise ${DEVELOPMENT}
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

@@ -165,6 +165,7 @@ struct AgentLimits {
   PartLimits parts{};                                    // of files that one request sends as they are
   std::size_t told_bytes = 16 << 10;                     // of each end of a command's output
   std::uint64_t kept_bytes = 0;                          // of outputs that the chat keeps together; 0: none
+  Effort effort = Effort::kDefault;                      // that the chat asks of its models
   std::size_t max_said = kMaxInteractionBytes;           // of the model's responses together
   bool sum_up_first = false;                             // a person wants a summary of the earlier messages
   bool only_sum_up = false;                              // and nothing else

@@ -464,6 +464,7 @@ Async<Result<ModelResponse>> AgentLoop::SendRequest() {
                        .system = system_,
                        .max_response_bytes = std::min(kMaxResponseBytes, limits_.max_said - said),
                        .files = parts_.files,
+                       .effort = limits_.effort,
                        .used_call_ids = UsedCallIds(turn_.state.messages),
                        .may_search = MaySearch(parts_.approvals, limits_, *turn_.tools)};
   Result<ModelResponse> response = co_await AskModelClient(parts_, std::move(request), *said_, turn_.stop, turn_.span,

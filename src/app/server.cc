@@ -51,6 +51,7 @@ class Server::Impl {
     options.ready = [this] { return parts_->CheckReady(); };
     options.failing = [this] { return parts_->CheckParts(); };
     options.logins = parts_->logins();
+    options.providers = parts_->providers();
     parts_->AddPeople(options);
     http_ = TRY(OpenServer(engine(), std::move(options)));
     parts_->SendMetricsOf([http = http_.get()] { return http->CollectMetrics(); });

@@ -233,6 +233,8 @@ Result<std::shared_ptr<const KeySet>> ServerParts::OrgKeysFor(const TenantParts:
 
 Result<void> ServerParts::OpenModels(Extensions& extensions) {
   own_models_ = std::move(extensions.models);
+  connected_.emplace(
+      ConnectedProviders::Parts{.options = options_, .transport = transport_, .disk = disk_, .keys = keys_});
   models_ = TRY(MakeModels(options_));
   audio_ = TRY(MakeAudio(transport_, options_));
   documents_ = MakeDocumentReader(options_);
@@ -242,7 +244,7 @@ Result<void> ServerParts::OpenModels(Extensions& extensions) {
 Result<std::unique_ptr<ModelDirectory>> ServerParts::MakeModels(const Options& options) {
   Options configured = options;
   if (own_models_.contains(ProviderOf(options.model))) configured.model = "offline";
-  auto models = TRY(MakeModelDirectory(transport_, configured));
+  auto models = WithConnected(TRY(MakeModelDirectory(transport_, configured)), *connected_);
   if (own_models_.empty()) return models;
   return std::make_unique<ExtendedModels>(std::move(models), own_models_, options.model);
 }

@@ -11,6 +11,7 @@
 
 #include "app/auto_export.h"
 #include "app/chat_bucket.h"
+#include "app/connected_providers.h"
 #include "app/folders.h"
 #include "app/tenant_parts.h"
 #include "app/workspace_folders.h"
@@ -51,6 +52,7 @@ class ServerParts {
     if (database_) database_->BeginStop();
     if (auto* const servers = folders_->home()->servers()) servers->StopLogins();
   }
+  ProviderConnections* providers() { return &*connected_; }
   // The logins at MCP servers; null if there are none.
   ToolServerLogins* logins() { return folders_->home()->servers(); }
   // Adds the other users and their engines, which use this object.
@@ -96,6 +98,7 @@ class ServerParts {
   std::optional<AutoExport> auto_export_;
   std::unique_ptr<OtlpTelemetry> telemetry_;                        // null if disabled; counts what auto_export_ does
   std::map<std::string, std::shared_ptr<ModelClient>> own_models_;  // of the embedding program
+  std::optional<ConnectedProviders> connected_;
   std::unique_ptr<ModelDirectory> models_;
   std::unique_ptr<Audio> audio_;
   std::shared_ptr<SandboxedReader> documents_;

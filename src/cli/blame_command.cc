@@ -19,9 +19,10 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "blame/blamed_lines.h"
+#include "blame/file_changes.h"
 #include "cli/commands.h"
 #include "client/archive/chat_reader.h"
-#include "client/archive/file_changes.h"
 #include "crypto/digest.h"
 #include "domain/transcript/transcript.h"
 #include "store/audit_file.h"
@@ -85,34 +86,7 @@ Result<Blamed> ReadBlamed(const Place& place) {
   return file;
 }
 
-// Lines in a row that one call wrote; null: people, or nobody knows.
-struct Range {
-  std::size_t from, to;  // from 1, both included
-  const ChangingCall* call;
-  std::string shown() const {
-    return from == to ? std::to_string(from) : std::to_string(from) + "-" + std::to_string(to);
-  }
-};
 using Origins = std::vector<const ChangingCall*>;
-
-std::vector<Range> RangesOf(const Blamed& file, const Origins& origins) {
-  std::vector<Range> ranges;
-  for (std::size_t i = file.from; i < file.to; ++i) {
-    if (!ranges.empty() && ranges.back().call == origins[i]) {
-      ranges.back().to = i + 1;
-    } else {
-      ranges.push_back({i + 1, i + 1, origins[i]});
-    }
-  }
-  return ranges;
-}
-
-// "you", or the name of one of several users; "grant" or "auto" if nobody was asked; "unknown" without an audit log.
-std::string AllowedBy(const ChangingCall& call) {
-  if (call.approval) return call.approval->answer.answered_by.empty() ? "you" : call.approval->answer.answered_by;
-  if (call.permission.empty()) return "unknown";
-  return call.permission == "grant" || call.permission == "standing_grant" ? "grant" : "auto";
-}
 
 // --- the forms of output ---------------------------------------------------------------------------------------------
 
@@ -147,35 +121,10 @@ void PrintLines(const Blamed& file, const Origins& origins, const Environment& e
   }
 }
 
-Json ToJson(const Range& range) {
-  Json json = {{"from", range.from}, {"to", range.to}, {"by", range.call == nullptr ? "others" : "agent"}};
-  if (range.call == nullptr) return json;
-  const ChangingCall& call = *range.call;
-  json["chat_id"] = call.chat.str();
-  json["interaction_id"] = call.interaction.str();
-  json["call_id"] = call.id;
-  json["tool"] = call.tool;
-  json["model"] = call.model;
-  json["at"] = FormatTimestamp(call.at);
-  json["read_before"] = call.read_before;
-  Json& approval = json["approval"] = {{"by", AllowedBy(call)}};
-  if (!call.approval) {
-    approval["reason"] = call.permission.empty() ? Json() : Json(call.permission);
-    return json;
-  }
-  const event::Approved& answer = call.approval->answer;
-  approval["approval_id"] = answer.approval_id;
-  approval["at"] = FormatTimestamp(call.approval->at);
-  approval["scope"] = answer.scope;
-  approval["arguments_digest"] = answer.arguments_digest;
-  approval["terms_digest"] = call.approval->terms_digest;
-  return json;
-}
-
-void PrintNote(const Blamed& file, const std::string& name, const std::vector<Range>& ranges) {
+void PrintNote(const Blamed& file, const std::string& name, const std::vector<BlamedLines>& ranges) {
   Print("Reprise: who wrote " + VisibleLine(name) + " (" + Sha256Digest({file.text}) + ")\n");
-  for (const Range& range : ranges) {
-    Print(range.shown() + "  ");
+  for (const BlamedLines& range : ranges) {
+    Print(std::to_string(range.from) + (range.from == range.to ? "" : "-" + std::to_string(range.to)) + "  ");
     if (range.call == nullptr) {
       Print(std::string(kOthers) + "\n");
     } else {
@@ -196,11 +145,11 @@ std::string RandomUuid() {
 }
 
 // A trace record of Agent Trace 0.1.0 (https://agent-trace.dev). A turn is what it calls a conversation.
-Json TraceRecord(const Blamed& file, const std::string& name, const std::vector<Range>& ranges) {
+Json TraceRecord(const Blamed& file, const std::string& name, const std::vector<BlamedLines>& ranges) {
   constexpr std::size_t kMostOfModel = 250;  // characters
   Json conversations = Json::array();
   std::map<std::string, std::size_t> places;  // by turn; "": others
-  for (const Range& range : ranges) {
+  for (const BlamedLines& range : ranges) {
     const std::string turn = range.call == nullptr ? "" : range.call->turn();
     const auto [place, is_new] = places.try_emplace(turn, conversations.size());
     if (is_new) {
@@ -262,7 +211,7 @@ class Folders {
 
  private:
   bool Holds(const std::string& workspace) {
-    const std::string& folder = workspace.empty() ? home_ : workspace;
+    const std::string& folder = FolderOf(workspace, home_);
     if (!LiesBeneath(path_, folder)) return false;
     if (folder.size() > nearest_.size()) nearest_ = folder;
     return true;
@@ -304,21 +253,23 @@ Exited RunBlame(const CommandLine& line, const Environment& environment) {
                                                     " (`reprise ls` shows their folders)"));
   }
   FileChanges& changes = folders.changes();
-  const Origins origins = changes.OriginsOf(file.path, file.text, reader.blobs());
+  const Origins origins = changes.OriginsOf(file.path, file.text, [&](const ChatId& chat, const FileVersion& version) {
+    return reader.blobs().Get(chat, version.digest);
+  });
   const ChatSource& source = reader.source();
   changes.ReadPermissions(origins, AuditFile(source.root(), nullptr, source.file_system()));
   if (!changes.lost().empty()) {
     Warn(Counted(changes.lost().size(), "recorded content") +
          " cannot be read, so lines of the agent may count as those of others");
   }
-  const auto ranges = RangesOf(file, origins);
+  const auto ranges = LinesInARow(origins, file.from, file.to);
   const std::string name = NameIn(folders.nearest(), file.path);
   if (line.format == "agent-trace") {
     Print(DumpJson(TraceRecord(file, name, ranges)) + "\n");
   } else if (line.notes) {
     PrintNote(file, name, ranges);
   } else if (line.json) {
-    for (const Range& range : ranges) Print(DumpJson(ToJson(range)) + "\n");
+    for (const BlamedLines& range : ranges) Print(DumpJson(ToJson(range)) + "\n");
   } else {
     PrintLines(file, origins, environment);
   }

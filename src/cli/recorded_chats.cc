@@ -83,6 +83,8 @@ Result<std::vector<SuiteChecks>> ChecksBeside(const RecordedChat& chat, std::str
 Result<PresentAgent> AgentFor(PresentFolders& present, const RecordedChat& chat, const Interaction& turn) {
   PresentAgent agent = TRY(present.At(chat.file.empty() ? turn.workspace : std::string()));
   agent.chosen_model = chat.chosen_model;
+  agent.effort = chat.effort;
+  agent.instructions = chat.instructions;
   return agent;
 }
 
@@ -166,6 +168,8 @@ Result<void> RecordedChats::TakeStored(ChatReader& reader, const RecordReference
       .turns = Branch(ParentsOf(chat->interactions), head),
       .only = what.interaction,
       .chosen_model = chat->summary.chosen_model,
+      .effort = chat->summary.effort,
+      .instructions = chat->summary.instructions,
       .content_of = [&](const FileVersion& version) -> std::optional<std::string> {
         auto content = reader.blobs().Get(what.chat, version.digest);
         return content ? std::optional(*std::move(content)) : std::nullopt;

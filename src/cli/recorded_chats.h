@@ -39,6 +39,8 @@ struct RecordedChat {
   std::vector<InteractionId> turns{};   // on the branch, the first one first
   std::optional<InteractionId> only{};  // the one that was named; nullopt: all
   std::string chosen_model{};
+  Effort effort = Effort::kDefault;
+  std::string instructions{};
   ContentOf content_of{};
   std::vector<DamagedInteraction> damaged{};
   // What its workspace held at an event of a turn; 0: when the turn began. From any thread.

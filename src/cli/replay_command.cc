@@ -118,7 +118,11 @@ Exited ReplayChat(ChatReader& reader, const RecordReference& what, const Command
     drifts = [&](const Interaction& interaction, const Executor& executor) -> Result<DriftReport> {
       PresentAgent agent = TRY(present->At(interaction.workspace));
       const auto summary = store.LoadSummary(what.chat);
-      if (summary) agent.chosen_model = summary->chosen_model;
+      if (summary) {
+        agent.chosen_model = summary->chosen_model;
+        agent.effort = summary->effort;
+        agent.instructions = summary->instructions;
+      }
       return FindDrift(interaction, bodies, agent, executor);
     };
   }

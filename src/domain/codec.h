@@ -180,7 +180,10 @@ void FillFromBegun(ChatSummary& summary, const Interaction& begun);
 void AddUsage(ChatSummary& summary, const Interaction& interaction);
 // Applies a person's settings.
 void Apply(const ChatSettings& settings, ChatSummary& summary);
-// Copies the original's settings except kApproveAll.
+// Part of the wire and of the file format.
+std::string_view ToString(ChatShelf shelf);
+std::optional<ChatShelf> ParseChatShelf(std::string_view name);
+// Copies the original's settings except kApproveAll and its shelf.
 void TakeSettings(const ChatSummary& original, ChatSummary& copy);
 
 // The data line of an event: one line of JSON, "type", "seq", "round_index" and (but for deltas) "at" first. The same

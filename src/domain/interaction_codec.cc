@@ -329,6 +329,9 @@ Json ToJson(const ChatSummary& summary) {
   if (summary.approval_mode) json["approval_mode"] = ToString(*summary.approval_mode);
   if (!summary.chosen_model.empty()) json["chosen_model"] = summary.chosen_model;
   if (!summary.workspace.empty()) json["workspace"] = summary.workspace;
+  if (!summary.instructions.empty()) json["instructions"] = summary.instructions;
+  if (summary.effort != Effort::kDefault) json["effort"] = ToString(summary.effort);
+  if (summary.shelf) json["shelf"] = ToString(*summary.shelf);
   return json;
 }
 

@@ -488,18 +488,32 @@ void AddUsage(ChatSummary& summary, const Interaction& interaction) {
   if (summary.tokens) *summary.tokens += interaction.usage.input_tokens + interaction.usage.output_tokens;
 }
 
+std::string_view ToString(ChatShelf shelf) { return shelf == ChatShelf::kPinned ? "pinned" : "archived"; }
+
+std::optional<ChatShelf> ParseChatShelf(std::string_view name) {
+  for (const ChatShelf shelf : {ChatShelf::kPinned, ChatShelf::kArchived}) {
+    if (name == ToString(shelf)) return shelf;
+  }
+  return std::nullopt;
+}
+
 void Apply(const ChatSettings& settings, ChatSummary& summary) {
   const bool is_replaced = !settings.replaces_title || summary.title == *settings.replaces_title;
   if (settings.title && is_replaced) summary.title = *settings.title;
   if (settings.approval_mode) summary.approval_mode = *settings.approval_mode;
   if (settings.model) summary.chosen_model = *settings.model;
   if (settings.workspace) summary.workspace = *settings.workspace;
+  if (settings.instructions) summary.instructions = *settings.instructions;
+  if (settings.effort) summary.effort = *settings.effort;
+  if (settings.shelf) summary.shelf = *settings.shelf;
 }
 
 void TakeSettings(const ChatSummary& original, ChatSummary& copy) {
   if (original.approval_mode != ApprovalMode::kApproveAll) copy.approval_mode = original.approval_mode;
   copy.chosen_model = original.chosen_model;
   copy.workspace = original.workspace;
+  copy.instructions = original.instructions;
+  copy.effort = original.effort;
 }
 
 void FillFromBegun(ChatSummary& summary, const Interaction& begun) {

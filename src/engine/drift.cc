@@ -80,6 +80,7 @@ struct Draft {
 Result<Draft> DraftOf(Present& present, AgentState state, ApprovalMode mode) {
   AgentLimits limits = LimitsOf(present.agent.options, present.model);
   limits.fits_context = false;
+  limits.effort = present.agent.effort;
   Drafting drafting(*present.model.client, mode);
   AgentLoop loop({.model = drafting,
                   .tools = present.tools,

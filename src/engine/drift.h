@@ -24,6 +24,8 @@ struct PresentAgent {
   const EngineOptions& options;
   const ModelDirectory& models;
   std::string chosen_model{};  // ChatSummary::chosen_model
+  Effort effort = Effort::kDefault;
+  std::string instructions{};  // of the chat
   DocumentReader* documents = nullptr;
   const Redactor* redactor = nullptr;  // of what tools say; null: nothing is removed
   const Guardrails* guards = nullptr;  // likewise; set with `redactor`

@@ -9,6 +9,7 @@
 #include "base/try.h"
 #include "engine/answers.h"
 #include "engine/attachments.h"
+#include "engine/blamed_files.h"
 #include "engine/busy_chats.h"
 #include "engine/chat_settings.h"
 #include "engine/chats.h"
@@ -21,6 +22,7 @@
 #include "engine/start_point.h"
 #include "engine/titles.h"
 #include "engine/turns.h"
+#include "engine/usage_report.h"
 #include "engine/what_if_runs.h"
 #include "engine/workspace_moves.h"
 
@@ -330,6 +332,8 @@ Result<SearchResult> Engine::Search(const std::string& text, const std::optional
 
 Result<ChatUsage> Engine::GetUsage(const ChatId& chat) { return GetHistory(chat, /*all_branches=*/true).map(UsageOf); }
 
+Result<UsageReport> Engine::GetUsageSince(Timestamp since) { return UsageSince(impl_->services, since); }
+
 std::optional<std::int64_t> Engine::UsedToday() const {
   DailyUsage* const usage = impl_->services.parts.usage;
   return usage ? std::optional(usage->Today()) : std::nullopt;
@@ -451,6 +455,12 @@ Result<WorkspaceReader::Listing> Engine::FindWorkspaceFiles(const std::optional<
 Result<FileInfo> Engine::AttachWorkspaceFile(const ChatId& chat, std::string_view path) {
   const auto file = TRY(impl_->named_files.Read(*TRY(WorkspaceOf(chat)), path));
   return AddFile(chat, file);
+}
+
+Result<BlamedFile> Engine::Blame(const ChatId& chat, std::string_view path) {
+  const auto workspace = TRY(WorkspaceOf(chat));
+  auto file = TRY(impl_->named_files.Read(*workspace, path));
+  return BlameFile(impl_->services, *workspace, std::string(path), std::move(file.content));
 }
 
 // --- facts -----------------------------------------------------------------------------------------------------------

@@ -315,6 +315,7 @@ void Live::ShowEnd(AgentOutcome outcome) {
 AgentLimits Live::Limits() const {
   AgentLimits limits = LimitsOf(turn_.agent.options, turn_.model);
   limits.check_confirmations = false;
+  limits.effort = turn_.agent.effort;
   limits.kept_bytes = 0;
   limits.nobody_to_ask = runs_calls();
   const auto all = std::exchange(limits.rules, nullptr);
@@ -402,6 +403,7 @@ Result<LiveTurn> PrepareLive(const Interaction& recorded, RequestBodies& bodies,
                 .calls = CallsOn(TRY(Recording::Of(recorded)), recorded.events),
                 .prompt = PromptFor(agent.workspace, recorded.chat_id),
                 .files = bodies.files()};
+  turn.prompt.instructions = agent.instructions;
   turn.like.events.clear();
   turn.like.final_agent_state.reset();
   turn.like.error.reset();

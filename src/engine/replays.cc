@@ -178,6 +178,8 @@ Result<ReplayReport> Replays::Recorded(const ChatId& chat, InteractionId interac
                                 .options = services_.OptionsOf(*workspace),
                                 .models = services_.ModelsOf(*workspace),
                                 .chosen_model = summary.chosen_model,
+                                .effort = summary.effort,
+                                .instructions = summary.instructions,
                                 .documents = services_.parts.documents},
                                executor));
   return report;

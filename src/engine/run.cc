@@ -74,6 +74,7 @@ Run::Run(Plan plan, Services services)
       only_compact_(plan.only_compact),
       model_(std::move(plan.model)),
       prompt_(std::move(plan.prompt)),
+      effort_(plan.effort),
       guards_(std::move(plan.guards)),
       span_(std::move(plan.span)),
       ended_jobs_(std::move(plan.ended_jobs)),
@@ -112,6 +113,7 @@ void Run::Start(Executor executor, std::function<void()> ended) {
   AgentLimits limits = LimitsOf(services_.options, model_);
   limits.sum_up_first = compact_;
   limits.only_sum_up = only_compact_;
+  limits.effort = effort_;
   const auto delay = [&timer = services_.timer](std::chrono::milliseconds pause, std::function<void()> call) {
     timer.After(pause, std::move(call));
   };

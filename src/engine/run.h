@@ -59,6 +59,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     std::optional<ApprovalMode> approval_mode;  // StartRequest::approval_mode
     RunJournal journal;                         // already begun: its first record is stored
     SystemPrompt prompt{};
+    Effort effort = Effort::kDefault;  // ChatSummary::effort
     AgentGuards guards{};
     Span span{};  // of the interaction, for telemetry
     // Where an interrupted agent continues; `state` then includes everything after the user's message.
@@ -219,6 +220,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   const bool compact_, only_compact_;
   const ModelDirectory::Resolved model_;
   SystemPrompt prompt_;
+  const Effort effort_;
   AgentGuards guards_;
 
   Span span_;  // the agent begins its children, and has ended before anything else uses it

@@ -208,6 +208,12 @@ std::shared_ptr<Run> Turns::NewRun(Run::Plan plan, std::shared_ptr<const Workspa
                                    const std::string& instructions) {
   plan.prompt = PromptFor(*workspace, plan.interaction.chat_id);
   plan.prompt.instructions = instructions;
+  if (const auto summary = services_.parts.store.LoadSummary(plan.interaction.chat_id)) {
+    plan.effort = summary->effort;
+    // The client's come last, because they are for this run alone.
+    const std::string& own = summary->instructions;
+    if (!own.empty()) plan.prompt.instructions = own + (instructions.empty() ? "" : "\n\n" + instructions);
+  }
   const EngineOptions& options = services_.OptionsOf(*workspace);
   const auto mode = [this, of_run = plan.approval_mode, of_folder = options.approval_mode](const ChatId& chat) {
     return services_.ModeOf(chat, of_run, of_folder);

@@ -55,7 +55,7 @@ Result<std::shared_ptr<WhatIfRuns::UnderWay>> WhatIfRuns::Prepare(const ChatId& 
   auto rules = services_.TextRulesOf(*workspace);
   if (changes.say) TRY(rules->guardrails.Admit(*changes.say));
   TRY(services_.usage_limits.ForRequest());
-  const std::string chosen = TRY(services_.parts.store.LoadSummary(chat)).chosen_model;
+  const ChatSummary summary = TRY(services_.parts.store.LoadSummary(chat));
   const std::shared_ptr<UnderWay> run(new UnderWay{.recorded = std::move(recorded),
                                                    .workspace = std::move(workspace),
                                                    .rules = std::move(rules),
@@ -66,7 +66,9 @@ Result<std::shared_ptr<WhatIfRuns::UnderWay>> WhatIfRuns::Prepare(const ChatId& 
                                          {.workspace = *run->workspace,
                                           .options = options,
                                           .models = services_.ModelsOf(*run->workspace),
-                                          .chosen_model = chosen,
+                                          .chosen_model = summary.chosen_model,
+                                          .effort = summary.effort,
+                                          .instructions = summary.instructions,
                                           .documents = services_.parts.documents,
                                           .redactor = &run->rules->redactor,
                                           .guards = &run->rules->guardrails,

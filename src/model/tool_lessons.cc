@@ -383,6 +383,7 @@ ModelRequest WithHistoryAndTools(const ModelRequest& request, const Messages& me
           .traceparent = request.traceparent,
           .files = request.files,
           .wishes = request.wishes,
+          .effort = request.effort,
           .used_call_ids = request.used_call_ids,
           .may_search = request.may_search};
 }

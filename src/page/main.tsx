@@ -12,7 +12,7 @@ import { useNarrow } from "./parts/hooks";
 import { Icon, IconName } from "./parts/Icon";
 import { cache, useChat, useOpen } from "./store/cache";
 import { feed, start } from "./store/feed";
-import { navigation, toggleMenu, View } from "./store/navigation";
+import { closeBeside, navigation, showBeside, toggleMenu, View } from "./store/navigation";
 import * as requests from "./store/requests";
 import { act, notices, useSelect } from "./store/state";
 import { translate } from "./language";
@@ -21,8 +21,10 @@ import { showTheme } from "./theme";
 import { ApiError, logIn, whenTokenChanges } from "./wire/api";
 
 // Rarely used views are loaded when they are opened.
+const Beside = lazy(() => import("./beside/Beside").then((part) => ({ default: part.Beside })));
 const Board = lazy(() => import("./board/Board").then((part) => ({ default: part.Board })));
 const BranchMap = lazy(() => import("./time/BranchMap").then((part) => ({ default: part.BranchMap })));
+const ChatOptions = lazy(() => import("./chat/ChatOptions").then((part) => ({ default: part.ChatOptions })));
 const Help = lazy(() => import("./keys/Help").then((part) => ({ default: part.Help })));
 const Settings = lazy(() => import("./trace/Settings").then((part) => ({ default: part.Settings })));
 const Trace = lazy(() => import("./trace/Trace").then((part) => ({ default: part.Trace })));
@@ -34,7 +36,7 @@ const OF_ALL: Tab[] = [["inbox", "inbox"], ["settings", "settings"]];
 
 function Page() {
   const { loggedOut, whyLoggedOut } = feed.use("loggedOut", "whyLoggedOut");
-  const { dialog, menu, view } = navigation.use("dialog", "menu", "view");
+  const { beside, dialog, menu, view } = navigation.use("beside", "dialog", "menu", "view");
   const open = useOpen();
   const title = useChat()?.title ?? "";
   const waiting = useSelect(() => cache.approvals.size + cache.inputs.size);
@@ -71,6 +73,8 @@ function Page() {
             aria-expanded={narrow ? menu === true : menu !== false} onClick={() => toggleMenu()}><Icon name="sidebar" /></button>
           <ChatTitle key={open?.id ?? ""} id={open?.id ?? null} title={title} />
           <FolderName />
+          {open && <button type="button" className="quiet square" aria-label={t.filesBeside} title={t.withKey(t.filesBeside, "Ctrl Alt F")} data-testid="open-beside" aria-expanded={beside !== null}
+            onClick={() => (beside ? closeBeside() : showBeside({ kind: "files" }))}><Icon name="panel" /></button>}
           <nav className="tabs" aria-label={t.views}>
             {OF_CHAT.map(tab)}
             <span className="divider" aria-hidden="true" />
@@ -80,15 +84,17 @@ function Page() {
           </nav>
         </header>
         <Offline />
-        <main>
+        <main className={beside && view === "chat" ? "split" : ""}>
           <Suspense fallback={<p className="panel faint">…</p>}>
             {view === "chat" ? <Conversation /> : view === "inbox" ? <Inbox /> : view === "board" ? <Board /> : view === "branches" ? <BranchMap /> : view === "trace" ? <Trace />
               : view === "trash" ? <TrashView /> : <Settings />}
           </Suspense>
+          {beside && view === "chat" && <Suspense fallback={null}><Beside /></Suspense>}
         </main>
       </div>
       <Notices />
       {dialog === "palette" && <Palette onClose={() => navigation.set({ dialog: null })} />}
+      {dialog === "options" && <Suspense><ChatOptions onClose={() => navigation.set({ dialog: null })} /></Suspense>}
       {dialog === "help" && <Suspense><Help onClose={() => navigation.set({ dialog: null })} /></Suspense>}
     </div>
   );
@@ -212,6 +218,8 @@ addEventListener("click", (e) => {
   void copied(button, button.closest(".code")?.querySelector("code")?.textContent ?? "");
 });
 
+// Lets browsers install the page. They do so from addresses that they trust alone.
+if (isSecureContext) addEventListener("load", () => void navigator.serviceWorker?.register("/worker.js").catch(() => undefined));
 whenTokenChanges(() => location.reload());
 showTheme();
 keepFocus();

@@ -9,7 +9,8 @@ if(REPRISE_PAGE)
   endif()
   enable_language(ASM)
   file(GLOB_RECURSE PAGE_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.ts ${CMAKE_CURRENT_LIST_DIR}/*.tsx
-       ${CMAKE_CURRENT_LIST_DIR}/*.js ${CMAKE_CURRENT_LIST_DIR}/*.css ${CMAKE_CURRENT_LIST_DIR}/*.html ${CMAKE_CURRENT_LIST_DIR}/bundle.cmake)
+       ${CMAKE_CURRENT_LIST_DIR}/*.js ${CMAKE_CURRENT_LIST_DIR}/*.css ${CMAKE_CURRENT_LIST_DIR}/*.html
+       ${CMAKE_CURRENT_LIST_DIR}/install/* ${CMAKE_CURRENT_LIST_DIR}/bundle.cmake)
   list(REMOVE_ITEM PAGE_SOURCES ${CMAKE_CURRENT_LIST_DIR}/wire.d.ts)  # types alone, made by scripts/page-types
   add_custom_command(
     OUTPUT ${PAGE_OUT}/page_assets.cc ${PAGE_OUT}/page_assets.S

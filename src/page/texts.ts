@@ -26,6 +26,17 @@ export const t = {
   goToChat: "Open the chat",
   answeredElsewhere: "Answered elsewhere",
   activeNow: "Now",
+  pinned: "Pinned",
+  archived: "Archived",
+  archivedOf: (n: number) => `Archived (${n})`,
+  pin: "Pin",
+  unpin: "Unpin",
+  archive: "Archive",
+  unarchive: "Take out of the archive",
+  moveTo: (folder: string) => `Move to ${folder}`,
+  wasPut: {
+    pinned: (what: string) => `${what} pinned`, archived: (what: string) => `${what} archived`, list: (what: string) => `${what} back in the list`, folder: (what: string) => `${what} moved to another folder`,
+  },
   today: "Today",
   yesterday: "Yesterday",
   thisWeek: "This week",
@@ -361,4 +372,15 @@ export const t = {
   nearlyFull: "older messages will be summarized soon",
   meterTip: (input: number, output: number) => `${input.toLocaleString()} tokens in, ${output.toLocaleString()} out`,
   menu: "Menu",
+  filesBeside: "Files beside the chat",
+  openBeside: "Open beside the chat",
+  preview: "Preview",
+  lookAt: (name: string) => `Look at ${name}`,
+  readsOf: (read: number, searched: number, listed: number) => {
+    const parts = [read > 0 && `read ${read} ${read === 1 ? "file" : "files"}`, searched > 0 && `searched ${searched === 1 ? "once" : `${searched} times`}`, listed > 0 && `listed ${listed}`].filter(Boolean).join(", ");
+    return parts.charAt(0).toUpperCase() + parts.slice(1);
+  },
+  failedOf: (n: number) => `${n} failed`,
+  goToWaiting: "Go to what waits for you",
+  chatOptions: "Instructions, effort and prompts",
 };

@@ -46,6 +46,12 @@ std::optional<InteractionId> IdOrNull(const Json& object, const char* name) {
   return Id(Text(object, name));
 }
 
+template <typename T>
+T Known(const std::optional<T>& value) {
+  if (!value) throw Malformed{};
+  return *value;
+}
+
 ChatIndex ReadIndex(const ChatId& chat, const Json& json) {
   ChatIndex index{.summary = {.id = chat,
                               .title = Text(json, "title"),
@@ -64,11 +70,13 @@ ChatIndex ReadIndex(const ChatId& chat, const Json& json) {
     index.summary.tokens = tokens->get<std::int64_t>();
   }
   if (json.contains("approval_mode")) {
-    index.summary.approval_mode = ParseApprovalMode(Text(json, "approval_mode"));
-    if (!index.summary.approval_mode) throw Malformed{};
+    index.summary.approval_mode = Known(ParseApprovalMode(Text(json, "approval_mode")));
   }
   if (json.contains("chosen_model")) index.summary.chosen_model = Text(json, "chosen_model");
   if (json.contains("workspace")) index.summary.workspace = Text(json, "workspace");
+  if (json.contains("instructions")) index.summary.instructions = Text(json, "instructions");
+  if (json.contains("effort")) index.summary.effort = Known(ParseEffort(Text(json, "effort")));
+  if (json.contains("shelf")) index.summary.shelf = Known(ParseChatShelf(Text(json, "shelf")));
   const auto last = json.find("last");
   if (last == json.end() || !last->is_number_unsigned() || *last > InteractionId::kMaxNumber) throw Malformed{};
   index.last = last->get<std::uint32_t>();
@@ -95,7 +103,13 @@ ChatIndex NewIndex(const ChatId& chat) {
 }
 
 void ApplySettings(ChatIndex& index, const ChatSettings& settings) {
+  const ChatSummary before = index.summary;
   Apply(settings, index.summary);
+  // Where a list shows the chat is no change of the chat, and must not make it the newest.
+  const bool is_moved = settings.shelf && std::exchange(index.summary.shelf, before.shelf) != before.shelf;
+  const bool is_same = index.summary == before;
+  if (settings.shelf) index.summary.shelf = *settings.shelf;
+  if (is_moved && is_same) return;
   index.summary.updated_at = std::max(index.summary.updated_at, Now());
 }
 
@@ -147,6 +161,9 @@ std::string ChatIndexToJson(const ChatIndex& index) {
   if (summary.approval_mode) json["approval_mode"] = ToString(*summary.approval_mode);
   if (!summary.chosen_model.empty()) json["chosen_model"] = summary.chosen_model;
   if (!summary.workspace.empty()) json["workspace"] = summary.workspace;
+  if (!summary.instructions.empty()) json["instructions"] = summary.instructions;
+  if (summary.effort != Effort::kDefault) json["effort"] = ToString(summary.effort);
+  if (summary.shelf) json["shelf"] = ToString(*summary.shelf);
   return DumpJson(json);
 }
 

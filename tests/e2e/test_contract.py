@@ -301,6 +301,8 @@ class Generator:
                 return world.pick(name, chat)
             if name == "workspace":
                 return rng.choice([world.workspace, "/no/such/folder", "/"])
+            if name == "base_url":
+                return "http://127.0.0.1:9/v1"  # nobody listens there
             if name in ("chat_id", "id"):
                 return f"made_{rng.randrange(30)}"
             return None

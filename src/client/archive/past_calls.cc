@@ -12,7 +12,7 @@
 
 #include "approval/decision.h"
 #include "base/json.h"
-#include "client/archive/audit_lines.h"
+#include "domain/audit_reading.h"
 #include "domain/codec.h"
 
 namespace reprise {

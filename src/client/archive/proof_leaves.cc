@@ -13,7 +13,7 @@
 #include "app/embedded.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "client/archive/audit_lines.h"
+#include "domain/audit_reading.h"
 #include "domain/codec.h"
 #include "reprise/event.h"
 #include "store/audit_file.h"

@@ -115,12 +115,25 @@ Result<Outcome> AttachFile(Engine& engine, const Request& request) {
   return reply;
 }
 
+Result<Outcome> BlameFile(Engine& engine, const Request& request) {
+  const auto chat = TRY(ChatInPath(request));
+  const auto path = request.Query("path");
+  if (!path || path->empty()) return Fail(Reason::kInvalidParameter, "\"path\" is missing: a file of the workspace");
+  const auto blamed = TRY(engine.Blame(chat, *path));
+  return Reply{
+      .body =
+          DumpJson(
+              {{"path", blamed.path}, {"text", blamed.text}, {"lost", blamed.lost}, {"unreadable", blamed.unreadable}})
+              .insert(1, "\"lines\":" + blamed.lines + ",")};
+}
+
 }  // namespace
 
 void AddWorkspaceRoutes(Router& router, const HandlerContext& context) {
   const auto with = HandlersOf(context.engine);
   router.Add("GET", "/workspace/files", with(FindFiles));
   router.Add("POST", "/chats/*/workspace/files", with(AttachFile), Lane::kFiles);
+  router.Add("GET", "/chats/*/blame", with(BlameFile), Lane::kLong);
 }
 
 namespace {

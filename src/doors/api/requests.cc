@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kMaxTitle = 200;  // characters
+constexpr std::size_t kMaxTitle = 200, kMaxChatInstructions = 4000;  // characters
 constexpr std::size_t kMaxAttachments = 20;
 constexpr std::size_t kMaxEditorTools = 256;
 constexpr double kLeastSpeed = 0.001, kMostSpeed = 1'000'000;
@@ -160,6 +160,23 @@ class BodyReader {
   std::vector<std::string> taken_;
   std::optional<Error> error_;
 };
+
+bool IsLonger(const std::string& text, std::size_t characters) {
+  return Utf8Prefix(text, characters).size() < text.size();
+}
+
+// The value with this name; nullopt for null, and for a name that `parse` does not know, which is rejected.
+template <typename T>
+std::optional<T> ReadNamed(BodyReader& reader, const char* member, const std::optional<std::string>& name,
+                           std::optional<T> (*parse)(std::string_view)) {
+  if (!name) return std::nullopt;
+  const auto value = parse(*name);
+  if (!value) {
+    const std::string known(Utf8Prefix(*name, 40));
+    reader.Reject(Reason::kInvalidMember, "\"" + std::string(member) + "\": \"" + known + "\" is not supported");
+  }
+  return value;
+}
 
 std::optional<ApprovalMode> ReadMode(BodyReader& reader, const char* member, const std::optional<std::string>& name) {
   if (!name) return std::nullopt;
@@ -423,15 +440,30 @@ Result<AgendaChange> ParseAgendaBody(std::string_view text) {
 
 namespace {
 
+bool HasAny(const ChatSettings& settings) {
+  return settings.title || settings.approval_mode || settings.model || settings.workspace || settings.instructions ||
+         settings.effort || settings.shelf;
+}
+
 ChatSettings ReadChatSettings(BodyReader& reader) {
   ChatSettings settings{.title = reader.OptionalString("title")};
-  if (settings.title && Utf8Prefix(*settings.title, kMaxTitle).size() < settings.title->size()) {
+  if (settings.title && IsLonger(*settings.title, kMaxTitle)) {
     reader.Reject(Reason::kInvalidMember, "\"title\" is too long");
   }
   if (const auto mode = reader.NullableString("approval_mode"))
     settings.approval_mode.emplace(ReadMode(reader, "approval_mode", *mode));
   if (const auto model = reader.NullableString("model")) settings.model = model->value_or("");
   if (const auto workspace = reader.NullableString("workspace")) settings.workspace = workspace->value_or("");
+  settings.instructions = reader.OptionalString("instructions");
+  if (settings.instructions && IsLonger(*settings.instructions, kMaxChatInstructions)) {
+    reader.Reject(Reason::kInvalidMember, "\"instructions\" is too long");
+  }
+  if (const auto effort = reader.NullableString("effort")) {
+    settings.effort = ReadNamed(reader, "effort", *effort, ParseEffort).value_or(Effort::kDefault);
+  }
+  if (const auto shelf = reader.NullableString("shelf")) {
+    settings.shelf.emplace(ReadNamed(reader, "shelf", *shelf, ParseChatShelf));
+  }
   return settings;
 }
 
@@ -450,11 +482,20 @@ Result<ChatSettings> ParseChatSettings(std::string_view text) {
   BodyReader reader(text);
   ChatSettings settings = ReadChatSettings(reader);
   if (settings.title && settings.title->empty()) reader.Reject(Reason::kInvalidMember, "\"title\" must not be empty");
-  if (!settings.title && !settings.approval_mode && !settings.model && !settings.workspace) {
+  if (!HasAny(settings)) {
     reader.Reject(Reason::kInvalidMember,
-                  "one of \"title\", \"approval_mode\", \"model\" and \"workspace\" must be given");
+                  "one of \"title\", \"approval_mode\", \"model\", \"workspace\", \"instructions\", \"effort\" and "
+                  "\"shelf\" must be given");
   }
   return FinishReading(reader, std::move(settings));
+}
+
+Result<ProviderConnections::Wanted> ParseProviderBody(std::string_view text) {
+  BodyReader reader(text);
+  ProviderConnections::Wanted wanted{.type = reader.Text("type"),
+                                     .base_url = reader.Text("base_url"),
+                                     .api_key = reader.OptionalString("api_key").value_or("")};
+  return FinishReading(reader, std::move(wanted));
 }
 
 Result<std::string> ParseLoginBody(std::string_view text) {
@@ -531,7 +572,7 @@ Result<ForkBody> ParseForkBody(std::string_view text) {
   const std::string interaction_text = reader.Text("interaction_id");
   const auto chat_text = reader.OptionalString("chat_id");
   auto title = reader.OptionalString("title");
-  if (title && Utf8Prefix(*title, kMaxTitle).size() < title->size()) {
+  if (title && IsLonger(*title, kMaxTitle)) {
     reader.Reject(Reason::kInvalidMember, "\"title\" is too long");
   }
   const FilesChoice files = ReadFilesChoice(reader);

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "doors/api/server.h"
 #include "doors/audio.h"
 #include "reprise/approval.h"
 #include "reprise/audio.h"
@@ -105,6 +106,8 @@ struct TrustInstructionsBody {
   std::string path, digest;
 };
 Result<TrustInstructionsBody> ParseTrustInstructionsBody(std::string_view body);
+// Of PUT /providers/{name}, without its name.
+Result<ProviderConnections::Wanted> ParseProviderBody(std::string_view body);
 // Of POST /chats/{chat}/workspace/files: the path.
 Result<std::string> ParseWorkspaceFileBody(std::string_view body);
 Result<void> ParseEmptyBody(std::string_view body);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>
@@ -37,6 +38,27 @@ struct TenantSource {
   std::function<void(std::function<void(const Principal&)>)> watch{};
 };
 
+// Model providers that people connect to a running server, beside those of its configuration. Thread-safe.
+class ProviderConnections {
+ public:
+  struct Provider {
+    std::string name{}, type{}, base_url{};
+    bool is_configured = false;  // it cannot be changed here
+    bool has_key = false;
+  };
+  struct Wanted {
+    std::string name{}, type{}, base_url{}, api_key{};  // without a key: empty
+  };
+  virtual ~ProviderConnections() = default;
+  virtual Result<std::vector<Provider>> List() = 0;
+  // Asks the provider for its models, and keeps the connection if it answers. Returns how many models it lists.
+  // kInvalidArgument (reason "invalid_member"), kConflict: the configuration has a provider of this name; the failures
+  // of ModelClient::ListModels.
+  virtual Result<std::size_t> Connect(const Wanted& wanted) = 0;
+  // Runs that use it go on. kNotFound.
+  virtual Result<void> Disconnect(const std::string& name) = 0;
+};
+
 // The site and how it is served.
 struct ServerOptions : HttpOptions {
   TenantSource tenants = {};                         // needed with `people`
@@ -45,6 +67,7 @@ struct ServerOptions : HttpOptions {
   std::function<Result<void>()> ready = {};          // for GET /readyz; null: always ready. May block for a second
   std::function<std::vector<Error>()> failing = {};  // failures of a ready server; null: none. May block too
   ToolServerLogins* logins = nullptr;                // log-ins at MCP servers; null: there are none
+  ProviderConnections* providers = nullptr;          // null: none can be connected
 };
 
 // HttpServer::Open with our routes. `engine` must outlive the server; with `people` it is the operator's.

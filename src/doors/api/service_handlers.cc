@@ -6,6 +6,7 @@
 
 #include "approval/rules.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "doors/api/bodies.h"
 #include "doors/api/metrics.h"
@@ -117,6 +118,12 @@ Error OfLogin(Error error) {
   return error;
 }
 
+// What a provider refuses, or fails at, must not look like a refusal of this request.
+Error OfProvider(Error error) {
+  if (error.code == ErrorCode::kProvider) error.code = ErrorCode::kUnavailable;
+  return error;
+}
+
 Result<Outcome> BeginServerLogin(const HandlerContext& context, const Request& request) {
   auto* const logins = TRY(LoginsOf(context, request));
   const auto page = TRY(logins->BeginLogin(request.captures.at(0)).map_error(OfLogin));
@@ -127,6 +134,36 @@ Result<Outcome> LogOutAtServer(const HandlerContext& context, const Request& req
   auto* const logins = TRY(LoginsOf(context, request));
   const bool was_logged_in = TRY(logins->LogOut(request.captures.at(0)));
   return JsonReply({{"was_logged_in", was_logged_in}});
+}
+
+Result<ProviderConnections*> ConnectionsOf(const HandlerContext& context) {
+  if (ProviderConnections* const providers = context.shared.options.providers) return providers;
+  return Fail(ErrorCode::kNotFound, "this server connects no providers");
+}
+
+Result<Outcome> ListProviders(const HandlerContext& context, const Request&) {
+  Json list = Json::array();
+  for (const auto& each : TRY(TRY(ConnectionsOf(context))->List())) {
+    list.push_back({{"name", each.name},
+                    {"type", each.type},
+                    {"base_url", each.base_url},
+                    {"is_configured", each.is_configured},
+                    {"has_key", each.has_key}});
+  }
+  return JsonReply({{"providers", std::move(list)}});
+}
+
+Result<Outcome> ConnectProvider(const HandlerContext& context, const Request& request) {
+  auto wanted = TRY(ParseProviderBody(request.body));
+  wanted.name = request.captures.at(0);
+  const std::size_t models = TRY(TRY(ConnectionsOf(context))->Connect(wanted).map_error(OfProvider));
+  return JsonReply({{"name", wanted.name}, {"models", models}});
+}
+
+Result<Outcome> DisconnectProvider(const HandlerContext& context, const Request& request) {
+  TRY(ParseEmptyBody(request.body));
+  TRY(TRY(ConnectionsOf(context))->Disconnect(request.captures.at(0)));
+  return JsonReply({{"status", "deleted"}, {"name", request.captures.at(0)}});
 }
 
 Result<Outcome> Models(const HandlerContext& context) {
@@ -160,6 +197,28 @@ Result<Outcome> UsedToday(const HandlerContext& context) {
   return JsonReply({{"day", FormatTimestamp(std::chrono::floor<std::chrono::days>(Now())).substr(0, 10)},
                     {"tokens", tokens ? Json(*tokens) : Json(nullptr)},
                     {"limit", limit > 0 ? Json(limit) : Json(nullptr)}});
+}
+
+constexpr int kUsualDays = 30, kMostDays = 366;
+
+Result<Outcome> UsageByDay(Engine& engine, const Request& request) {
+  const auto days = request.Query("days");
+  const auto number = days ? ParseNumber<int>(*days) : kUsualDays;
+  if (!number || *number < 1 || *number > kMostDays) {
+    return Fail(Reason::kInvalidParameter, "\"days\" must be a number from 1 to " + std::to_string(kMostDays));
+  }
+  const auto today = std::chrono::floor<std::chrono::days>(Now());
+  const auto report = TRY(engine.GetUsageSince(today - std::chrono::days(*number - 1)));
+  const PriceTable& prices = engine.options().prices;
+  Json body = {{"days", Json::array()}, {"chats", Json::array()}, {"complete", report.complete}};
+  for (const auto& [day, usage] : report.days) {
+    body["days"].push_back({{"day", day}, {"usage", UsageBody(usage, prices)}});
+  }
+  for (const auto& each : report.chats) {
+    body["chats"].push_back(
+        {{"chat_id", each.chat.str()}, {"title", each.title}, {"usage", UsageBody(each.models, prices)}});
+  }
+  return JsonReply(body);
 }
 
 // An admin sees the users of the org; the operator sees all.
@@ -211,7 +270,12 @@ void AddServiceRoutes(Router& router, const HandlerContext& context) {
   add("/models", Models, Access::kTenant, Lane::kRemote);  // may ask the providers
   add("/usage", UsedToday, Access::kTenantOrAdmin, Lane::kWork);
   const auto with = HandlersOf(context);
+  router.Add("GET", "/usage/days", HandlersOf(context.engine)(UsageByDay), Lane::kLong, BodyKind::kJson,
+             Access::kTenantOrAdmin);
   router.Add("GET", "/tools", with(Tools), Lane::kWork);  // opens the chat's folder
+  router.Add("GET", "/providers", with(ListProviders), Lane::kWork, BodyKind::kJson, Access::kOperator);
+  router.Add("PUT", "/providers/*", with(ConnectProvider), Lane::kRemote, BodyKind::kJson, Access::kOperator);
+  router.Add("DELETE", "/providers/*", with(DisconnectProvider), Lane::kWork, BodyKind::kJson, Access::kOperator);
   router.Add("POST", "/tools/servers/*/login", with(BeginServerLogin), Lane::kRemote, BodyKind::kJson,
              Access::kOperator);
   router.Add("POST", "/tools/servers/*/logout", with(LogOutAtServer), Lane::kWork, BodyKind::kJson, Access::kOperator);

@@ -139,10 +139,11 @@ HttpRequest AnthropicClient::MakeHttpRequest(std::string_view path) const {
   return http;
 }
 
-ModelFacts AnthropicClient::FactsOf(const std::string& model) const {
+ModelFacts AnthropicClient::FactsOf(const std::string& model, Effort effort) const {
   const auto configured = options_.facts.find(model);
-  return WithEffort(
-      Complete(configured == options_.facts.end() ? ModelFacts{} : configured->second, BuiltInFacts(model)));
+  ModelFacts facts = configured == options_.facts.end() ? ModelFacts{} : configured->second;
+  if (effort != Effort::kDefault) facts.effort = effort;
+  return WithEffort(Complete(facts, BuiltInFacts(model)));
 }
 
 void AnthropicClient::Generate(const ModelRequest& asked, ModelStream& stream, std::stop_token stop, Done done) {
@@ -151,7 +152,7 @@ void AnthropicClient::Generate(const ModelRequest& asked, ModelStream& stream, s
       asked.messages, {.unique_call_ids = true, .joins_answers = true, .with_blocks_of = options_.provider});
   const ToolLessons::Tools told = tools_->TakenBy(asked.model, asked.tools);
   const ModelRequest request = WithHistoryAndTools(asked, mended ? *mended : asked.messages, *told);
-  ModelFacts facts = WithLesson(FactsOf(request.model), lesson);
+  ModelFacts facts = WithLesson(FactsOf(request.model, request.effort), lesson);
   if (lesson.wants_thoughts && CallsWithoutThought(request.messages, options_.provider)) {
     facts.thinking = ThinkingMode::kOff;
     facts.effort = Effort::kDefault;

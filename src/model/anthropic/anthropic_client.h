@@ -47,7 +47,8 @@ class AnthropicClient : public ModelClient {
 
  private:
   HttpRequest MakeHttpRequest(std::string_view path) const;
-  ModelFacts FactsOf(const std::string& model) const;
+  // With this effort; kDefault: as configured.
+  ModelFacts FactsOf(const std::string& model, Effort effort) const;
 
   Transport& transport_;
   const AnthropicOptions options_;

@@ -32,9 +32,11 @@ OpenAiService::OpenAiService(Transport& transport, OpenAiOptions options)
       base_url_(WithoutSlash(options_.base_url)),
       tools_(std::make_shared<ToolLessons>(kMostTools)) {}
 
-ModelFacts OpenAiService::FactsOf(const std::string& model) const {
+ModelFacts OpenAiService::FactsOf(const std::string& model, Effort effort) const {
   const auto configured = options_.facts.find(model);
-  return configured == options_.facts.end() ? ModelFacts{} : configured->second;
+  ModelFacts facts = configured == options_.facts.end() ? ModelFacts{} : configured->second;
+  if (effort != Effort::kDefault) facts.effort = effort;
+  return facts;
 }
 
 HttpRequest OpenAiService::MakeHttpRequest(std::string_view path) const {
@@ -149,7 +151,7 @@ void OpenAiClient::Generate(const ModelRequest& asked, ModelStream& stream, std:
   const ModelRequest request = WithHistoryAndTools(asked, mended ? *mended : asked.messages, *told);
   HttpRequest http = StreamRequest("/chat/completions", request);
   Names sent;
-  const ModelFacts facts = FactsOf(request.model);
+  const ModelFacts facts = FactsOf(request.model, request.effort);
   const bool searches = tools()->OffersSearch(options().web_search, asked);
   http.body = BuildChatCompletionRequest(request, options().provider, refused, &sent, facts.effort,
                                          CacheMembersFor(facts.cache, options().base_url, request.model), searches);
@@ -233,7 +235,7 @@ void ResponsesClient::Generate(const ModelRequest& asked, ModelStream& stream, s
   const ToolLessons::Tools told = tools()->TakenBy(asked.model, asked.tools);
   const ModelRequest request = WithHistoryAndTools(asked, mended ? *mended : asked.messages, *told);
   HttpRequest http = StreamRequest("/responses", request);
-  const ModelFacts facts = FactsOf(request.model);
+  const ModelFacts facts = FactsOf(request.model, request.effort);
   const bool searches = tools()->OffersSearch(options().web_search, asked);
   http.body = BuildResponsesRequest(request, facts, options().provider, refusals_->Of(request.model),
                                     CacheMembersFor(facts.cache, options().base_url, request.model),

@@ -46,8 +46,8 @@ class OpenAiService : public ModelClient {
   Transport& transport() const { return transport_; }
   const OpenAiOptions& options() const { return options_; }
   const std::shared_ptr<ToolLessons>& tools() const { return tools_; }
-  // The model's configured facts; empty for other models.
-  ModelFacts FactsOf(const std::string& model) const;
+  // The model's configured facts; empty for other models. With this effort; kDefault: as configured.
+  ModelFacts FactsOf(const std::string& model, Effort effort) const;
   // A request with a streamed answer, without its body.
   HttpRequest StreamRequest(std::string_view path, const ModelRequest& request) const;
 

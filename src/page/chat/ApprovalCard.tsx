@@ -106,13 +106,13 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
       {change && texts && (
         <div className="change">
           <div className="code-head"><span className="path">{spelled(change.path)}{!change.exists && ` (${t.newFile})`}</span><ChangeCount before={texts.before} after={texts.after} /></div>
-          <Diff before={texts.before} after={texts.after} />
+          <Diff before={texts.before} after={texts.after} path={change.path} />
         </div>
       )}
       {!edited && change?.more?.map((each) => (
         <div className="change" key={each.path}>
           <div className="code-head"><span className="path">{spelled(each.path)}{!each.exists && ` (${t.newFile})`}</span><ChangeCount before={each.before ?? ""} after={each.after ?? ""} /></div>
-          <Diff before={each.before ?? ""} after={each.after ?? ""} />
+          <Diff before={each.before ?? ""} after={each.after ?? ""} path={each.path} />
         </div>
       ))}
       <div className="answer-row">

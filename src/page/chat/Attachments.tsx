@@ -1,5 +1,6 @@
 import { MouseEvent, ReactNode, useEffect, useState } from "react";
 import { Icon } from "../parts/Icon";
+import { showBeside } from "../store/navigation";
 import { attempt } from "../store/state";
 import type { Attachment } from "../store/turn";
 import { t } from "../texts";
@@ -14,8 +15,9 @@ export function Attachments({ chat, uploads }: { chat: string; uploads: Upload[]
     <ul className="attachments" data-testid="attachments" aria-label={t.attachments}>
       {uploads.map((each) => (
         <li key={each.key} className={each.failure ? "failed" : ""} data-testid="attachment" data-state={each.failure ? "failed" : each.id ? "there" : "coming"}>
-          {each.picture ? <img src={each.picture} alt="" /> : <Icon name="file" size={16} />}
-          <span className="title" title={spelled(each.name)}>{spelled(each.name)}</span>
+          <button type="button" className="quiet tiny title" data-testid="look-at" title={spelled(each.name)} disabled={!each.id} onClick={() => each.id && showBeside({ kind: "given", title: each.name, id: each.id, type: each.file?.type ?? "" })}>
+            {each.picture ? <img src={each.picture} alt="" /> : <Icon name="file" size={16} />}<span className="title">{spelled(each.name)}</span>
+          </button>
           {each.failure && <span className="bad" role="alert">{each.failure}</span>}
           {!each.failure && !each.id && <progress value={each.sent} aria-label={t.uploading(each.name)} />}
           {each.failure && !each.isFinal && (each.file || each.path) && <button type="button" className="quiet tiny" data-testid="retry-upload" onClick={() => retry(chat, each)}>{t.errorNext.retry}</button>}
@@ -62,6 +64,7 @@ function Given({ chat, file }: { chat: string; file: Attachment }) {
   return (
     <>
       <SaveLink path={path} name={file.filename} title={file.filename}>{isPicture ? <Picture path={path} alt={file.filename} /> : <Icon name="file" size={16} />}<span className="title">{spelled(file.filename)}</span></SaveLink>
+      <button type="button" className="quiet square small" data-testid="look-at-given" aria-label={t.lookAt(file.filename)} title={t.lookAt(file.filename)} onClick={() => showBeside({ kind: "given", title: file.filename, id: file.id, type: file.mime_type })}><Icon name="panel" size={15} /></button>
       {file.note && <span className="hint" data-testid="file-note">{file.note}</span>}
     </>
   );

@@ -57,7 +57,7 @@ function Turns({ busy }: { busy: boolean }) {
   const { sent, unsent } = useSelect(() => ({ sent: cache.open?.sent ?? null, unsent: cache.open?.unsent ?? NO_TEXTS }));
   const waits = sent !== null && !busy ? "sent" : null;
   const hasEarlier = useSelect(() => Boolean(cache.open?.previous));
-  const { rows, leads, heads } = useSelect(() => rowsOfChat(branch(), navigation.hideTools, hasEarlier, [...unsent.map((each) => `unsent-${each.id}`), ...(waits ? [waits] : [])]));
+  const { rows, leads, heads } = useSelect(() => rowsOfChat(branch(), navigation.hideTools, !navigation.finding, hasEarlier, [...unsent.map((each) => `unsent-${each.id}`), ...(waits ? [waits] : [])]));
   const [window, shown, root] = useWindow(rows, { scroller: ".turns", heights: chat.heights, leads, sticks: true, place: open?.place });
   useEffect(() => () => {
     if (open) open.place = window.whereItIs();

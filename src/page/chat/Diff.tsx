@@ -1,21 +1,13 @@
-import { useMemo } from "react";
+import { lazy, Suspense, useMemo } from "react";
 import { t } from "../texts";
-import { Gap, hasHidden, Visible } from "./hidden";
+import { changes, diff, Part } from "./lines";
 
-const SIGN = { same: " ", added: "+", removed: "−", gap: " " };
+const DiffLines = lazy(() => import("./DiffLines").then((part) => ({ default: part.DiffLines })));
 
-// A change of a file, line by line. Line numbers are drawn by CSS, so copied text does not include them.
-export function Diff({ before, after, numbered = true }: { before: string; after: string; numbered?: boolean }) {
+// A change of a file, line by line.
+export function Diff({ before, after, numbered = true, path = "" }: { before: string; after: string; numbered?: boolean; path?: string }) {
   const lines = useMemo(() => diff(before, after), [before, after]);
-  const width = String(lines.reduce((most, line) => Math.max(most, line.before ?? 0, line.after ?? 0), 0)).length;
-  const number = (n: number | undefined): string => String(n ?? "").padStart(width);
-  return (
-    <pre className={numbered ? "lines numbered" : "lines"} tabIndex={0} aria-label={t.change}>
-      {lines.map((line, i) => (
-        <span key={i} className={line.kind} data-numbers={numbered && line.kind !== "gap" ? `${number(line.before)} ${number(line.after)}` : undefined}>{SIGN[line.kind]} {line.empty ? <Gap lines={line.empty} /> : <Visible text={line.text} />}{"\n"}</span>
-      ))}
-    </pre>
-  );
+  return <Suspense fallback={<p className="faint">…</p>}><DiffLines lines={lines} numbered={numbered} path={path} /></Suspense>;
 }
 
 // Words of two texts in one: with the parts that went, or that came, or both.
@@ -29,109 +21,4 @@ export function Words({ parts, drops }: { parts: Part[]; drops?: Part["kind"] })
 export function ChangeCount({ before, after }: { before: string; after: string }) {
   const { added, removed } = useMemo(() => changes(diff(before, after)), [before, after]);
   return <span className="change-count" aria-label={t.changeCount(added, removed)}><span className="good">+{added}</span> <span className="bad">−{removed}</span></span>;
-}
-
-// Compares two texts: which lines, or words, are the same, removed or added.
-interface Line {
-  kind: "same" | "added" | "removed" | "gap";
-  text: string;
-  empty?: number; // number of empty lines that this one stands for
-  before?: number; // its line number in each text
-  after?: number;
-}
-export interface Part {
-  kind: "same" | "added" | "removed";
-  text: string;
-}
-
-const CONTEXT = 3;
-const MOST = 4_000_000; // cells of the table; larger changes are shown as a whole
-
-function diff(before: string, after: string): Line[] {
-  const parts = compare(linesOf(before), linesOf(after));
-  let a = 0, b = 0;
-  return withoutEmptyRuns(withoutFarLines(parts.map(({ kind, text }): Line => ({
-    kind, text, before: kind === "added" ? undefined : ++a, after: kind === "removed" ? undefined : ++b,
-  }))));
-}
-
-// More empty lines would push the rest out of sight.
-const MOST_EMPTY = 4;
-
-function withoutEmptyRuns(lines: Line[]): Line[] {
-  const shown: Line[] = [];
-  for (let i = 0; i < lines.length;) {
-    let end = i;
-    while (end < lines.length && lines[end]!.kind === lines[i]!.kind && lines[end]!.kind !== "gap" && isEmpty(lines[end]!.text)) end++;
-    if (end - i > MOST_EMPTY) shown.push({ ...lines[i]!, text: "", empty: end - i }), (i = end);
-    else shown.push(lines[i++]!);
-  }
-  return shown;
-}
-const isEmpty = (text: string): boolean => text.trim() === "" && !hasHidden(text);
-
-export function diffWords(before: string, after: string): Part[] {
-  const parts = compare(before.split(/(?<=\s)/), after.split(/(?<=\s)/));
-  const joined: Part[] = [];
-  for (const part of parts) {
-    const last = joined[joined.length - 1];
-    if (last?.kind === part.kind) last.text += part.text;
-    else joined.push({ ...part });
-  }
-  return joined;
-}
-
-function changes(lines: Line[]): { added: number; removed: number } {
-  const count = (kind: Line["kind"]): number => lines.reduce((sum, line) => sum + (line.kind === kind ? (line.empty ?? 1) : 0), 0);
-  return { added: count("added"), removed: count("removed") };
-}
-
-const linesOf = (text: string): string[] => (text === "" ? [] : text.replace(/\n$/, "").split("\n"));
-
-function compare(a: string[], b: string[]): Part[] {
-  let start = 0;
-  while (start < a.length && start < b.length && a[start] === b[start]) start++;
-  let end = 0;
-  while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;
-  const same = (text: string): Part => ({ kind: "same", text });
-  return [...a.slice(0, start).map(same), ...middle(a.slice(start, a.length - end), b.slice(start, b.length - end)), ...a.slice(a.length - end).map(same)];
-}
-
-function middle(a: string[], b: string[]): Part[] {
-  const whole: Part[] = [...a.map((text): Part => ({ kind: "removed", text })), ...b.map((text): Part => ({ kind: "added", text }))];
-  if (a.length * b.length > MOST || a.length === 0 || b.length === 0) return whole;
-  const width = b.length + 1;
-  const longest = new Uint32Array((a.length + 1) * width);
-  for (let i = a.length - 1; i >= 0; i--) {
-    for (let j = b.length - 1; j >= 0; j--) {
-      longest[i * width + j] = a[i] === b[j] ? longest[(i + 1) * width + j + 1]! + 1
-        : Math.max(longest[(i + 1) * width + j]!, longest[i * width + j + 1]!);
-    }
-  }
-  const parts: Part[] = [];
-  let i = 0, j = 0;
-  while (i < a.length || j < b.length) {
-    if (i < a.length && j < b.length && a[i] === b[j]) parts.push({ kind: "same", text: a[i]! }), i++, j++;
-    else if (i < a.length && (j === b.length || longest[(i + 1) * width + j]! >= longest[i * width + j + 1]!)) parts.push({ kind: "removed", text: a[i++]! });
-    else parts.push({ kind: "added", text: b[j++]! });
-  }
-  return parts;
-}
-
-function withoutFarLines(lines: Line[]): Line[] {
-  const near = new Array<boolean>(lines.length).fill(false);
-  lines.forEach((line, i) => line.kind !== "same" && near.fill(true, Math.max(0, i - CONTEXT), i + CONTEXT + 1));
-  const shown: Line[] = [];
-  let hidden = 0;
-  const flush = (): void => {
-    if (hidden > 0) shown.push({ kind: "gap", text: `⋯ ${hidden}` });
-    hidden = 0;
-  };
-  lines.forEach((line, i) => {
-    if (!near[i]) return void hidden++;
-    flush();
-    shown.push(line);
-  });
-  flush();
-  return shown;
 }

@@ -100,9 +100,9 @@ function Change({ block, values }: { block: ToolBlock; values: Values | null }) 
   const change = changeThatRan(block);
   if (block.name === "apply_patch") return <Code text={wordOf(values, "input")} language="diff" testid="patch" />;
   // Line numbers are unknown without the file.
-  return change ? <Diff before={change.before} after={change.after} />
-    : block.name === "edit_file" ? <>{editsOf(values).map((each, i) => <Diff key={i} before={each.old_text} after={each.new_text} numbered={false} />)}</>
-      : <Diff before="" after={wordOf(values, "content")} />;
+  return change ? <Diff before={change.before} after={change.after} path={wordOf(values, "path")} />
+    : block.name === "edit_file" ? <>{editsOf(values).map((each, i) => <Diff key={i} before={each.old_text} after={each.new_text} numbered={false} path={wordOf(values, "path")} />)}</>
+      : <Diff before="" after={wordOf(values, "content")} path={wordOf(values, "path")} />;
 }
 
 // Found lines, file by file.

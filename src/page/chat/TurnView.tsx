@@ -19,10 +19,27 @@ export function BlockRow({ row, running = isRunning(row.turn!) }: { row: ChatRow
   const turn = row.turn!;
   const { block } = row;
   const id = `${turn.chat}/${turn.id}/${block?.key}`;
+  if (row.reads) return <BlocksOf.Provider value={Blocks}><Reads row={row} id={id} running={running} /></BlocksOf.Provider>;
   if (block?.kind === "tool") return <BlocksOf.Provider value={Blocks}><ToolCard block={block} id={id} open={running} version={block.version} /></BlocksOf.Provider>;
   if (block?.kind === "note") return <Note note={block} turn={turn} />;
   if (block?.kind === "thinking") return <Thinking block={block} id={id} version={block.version} open={block.open && running} />;
   return block?.kind === "text" ? <TextPiece block={block} at={row.piece} running={running} /> : null;
+}
+
+// Calls that only read, in one line: "Read 3 files, searched 1".
+function Reads({ row, id, running }: { row: ChatRow; id: string; running: boolean }) {
+  const [shown, toggle] = useFold(`reads/${id}`, false, true);
+  const count = (names: RegExp): number => row.reads!.filter((each) => names.test(each.name)).length;
+  const failed = row.reads!.filter((each) => each.failed).length;
+  const what = t.readsOf(count(/^read/), count(/^search/), count(/^(list|find)/));
+  return (
+    <div className="reads" data-testid="reads">
+      <button type="button" className="quiet tiny" aria-expanded={shown} onClick={toggle}>
+        <Icon name="eye" size={15} /><span>{what}</span>{failed > 0 && <span className="badge bad">{t.failedOf(failed)}</span>}<Icon name={shown ? "down" : "forward"} size={13} />
+      </button>
+      {shown && row.reads!.map((each) => <ToolCard key={each.key} block={each} id={`${row.turn!.chat}/${row.turn!.id}/${each.key}`} open={running} version={each.version} />)}
+    </div>
+  );
 }
 
 function TextPiece({ block, at, running }: { block: TextBlock; at: number; running: boolean }) {

@@ -2,14 +2,15 @@
 import type { ClipboardEvent } from "react";
 import type { Row } from "../list/window";
 import { Piece, Pieces } from "../markdown/pieces";
-import { Block, isRunning, TextBlock, Turn } from "../store/turn";
+import { Block, isRunning, TextBlock, ToolBlock, Turn } from "../store/turn";
 
 export interface ChatRow extends Row {
-  kind: "earlier" | "head" | "text" | "code" | "tool" | "thinking" | "note" | "hidden" | "wait" | "foot" | "gone" | "sent";
+  kind: "earlier" | "head" | "text" | "code" | "tool" | "thinking" | "note" | "hidden" | "reads" | "wait" | "foot" | "gone" | "sent";
   turn: Turn | null;
   block: Block | null;
   piece: number; // number of the piece in the text
-  count: number; // of hidden blocks
+  count: number; // of hidden blocks, or of reads
+  reads?: ToolBlock[]; // calls that only read, in one line
 }
 
 const CHARACTERS = 90; // in a line, roughly
@@ -63,16 +64,37 @@ function blockRows(turn: Turn, block: Block): ChatRow[] {
 }
 
 // --- the rows of a turn
-const rowsOfTurn = new WeakMap<Turn, { version: number; hideTools: boolean; rows: ChatRow[] }>();
+const rowsOfTurn = new WeakMap<Turn, { version: number; how: string; rows: ChatRow[] }>();
 
-export function blocksOf(turn: Turn, hideTools: boolean): ChatRow[] {
+// Calls that have read something and nothing else: three in a row are one line. A line is not endless, because it is drawn as a whole when it is open.
+const READS = /^(read_file|list_files|find_files|search_files|read_chat_file|list_chat_files)$/;
+const FEWEST = 3, MOST = 40;
+
+function readsAt(blocks: readonly Block[], at: number): ToolBlock[] {
+  const found: ToolBlock[] = [];
+  for (let i = at; i < blocks.length && found.length < MOST; i++) {
+    const block = blocks[i]!;
+    if (block.kind !== "tool" || !READS.test(block.name) || block.output === null || block.approval || block.files.length > 0) break;
+    found.push(block);
+  }
+  return found.length < FEWEST ? [] : found;
+}
+
+export function blocksOf(turn: Turn, hideTools: boolean, folds = true): ChatRow[] {
   const rows: ChatRow[] = [];
   let hidden = 0;
   const flush = (before: string): void => {
     if (hidden > 0) rows.push(row(`${turn.id}/hidden-${before}`, "hidden", 32, turn, { count: hidden }));
     hidden = 0;
   };
-  for (const block of turn.blocks) {
+  for (let i = 0; i < turn.blocks.length; i++) {
+    const block = turn.blocks[i]!;
+    const reads = folds && !hideTools ? readsAt(turn.blocks, i) : [];
+    if (reads.length > 0) {
+      rows.push(row(`${turn.id}/${block.key}-reads`, "reads", 36, turn, { block, reads, count: reads.length }));
+      i += reads.length - 1;
+      continue;
+    }
     if (hideTools && block.kind === "tool" && block.output !== null) {
       hidden++;
       continue;
@@ -84,20 +106,21 @@ export function blocksOf(turn: Turn, hideTools: boolean): ChatRow[] {
   return rows;
 }
 
-function rowsOf(turn: Turn, hideTools: boolean): ChatRow[] {
+function rowsOf(turn: Turn, hideTools: boolean, folds: boolean): ChatRow[] {
   const known = rowsOfTurn.get(turn);
-  if (known && known.version === turn.version && known.hideTools === hideTools) return known.rows;
+  const how = `${hideTools}-${folds}`;
+  if (known && known.version === turn.version && known.how === how) return known.rows;
   const rows = [row(`${turn.id}/head`, "head", turn.message === "" ? 1 : 70 + LINE * Math.min(6, Math.floor((turn.message ?? "").length / CHARACTERS)), turn)];
   if (!turn.held) {
     rows.push(row(`${turn.id}/gone`, "gone", turn.height || 200, turn));
   } else {
-    for (const each of blocksOf(turn, hideTools)) rows.push(each);
+    for (const each of blocksOf(turn, hideTools, folds)) rows.push(each);
     if (!isRunning(turn)) rows.push(row(`${turn.id}/foot`, "foot", 34, turn));
     else if (turn.blocks.length === 0) rows.push(row(`${turn.id}/wait`, "wait", 40, turn));
   }
   // A text that grows within its last piece is no other row: the list stays the same one.
   const now = known && known.rows.length === rows.length && rows.every((each, i) => isSame(each, known.rows[i])) ? known.rows : rows;
-  rowsOfTurn.set(turn, { version: turn.version, hideTools, rows: now });
+  rowsOfTurn.set(turn, { version: turn.version, how, rows: now });
   return now;
 }
 
@@ -110,8 +133,8 @@ interface ChatRows {
 let last: { of: unknown[]; all: ChatRows } | null = null;
 
 // The same object as long as the rows are the same.
-export function rowsOfChat(turns: readonly Turn[], hideTools: boolean, earlier: boolean, unsent: readonly string[]): ChatRows {
-  const parts = turns.map((turn) => rowsOf(turn, hideTools));
+export function rowsOfChat(turns: readonly Turn[], hideTools: boolean, folds: boolean, earlier: boolean, unsent: readonly string[]): ChatRows {
+  const parts = turns.map((turn) => rowsOf(turn, hideTools, folds));
   const of = [earlier, unsent.join(), ...turns, ...parts];
   if (!last || last.of.length !== of.length || of.some((each, i) => each !== last!.of[i])) last = { of, all: joined(turns, parts, earlier, unsent) };
   return last.all;
@@ -138,6 +161,7 @@ function written(row: ChatRow): string {
     const piece = pieceOf(block, row.piece);
     return piece?.kind === "code" ? `\`\`\`${piece.language}\n${piece.text}\n\`\`\`` : (piece?.text.trim() ?? "");
   }
+  if (row.reads) return row.reads.map((each) => [each.name, each.input, each.output].join("\n")).join("\n\n");
   if (block?.kind === "tool") return [block.name, block.input, block.output ?? block.live].join("\n");
   return block?.text ?? "";
 }

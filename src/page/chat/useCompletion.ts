@@ -3,6 +3,7 @@ import { useEffect, useState } from "react";
 import type { IconName } from "../parts/Icon";
 import { actions } from "../keys/actions";
 import { cache, openEntry, useOpen } from "../store/cache";
+import { prompts } from "../store/prompts";
 import { useSelect } from "../store/state";
 import { t } from "../texts";
 import type { FileInfo, WorkspaceFiles } from "../wire";
@@ -72,7 +73,8 @@ export function useCompletion(text: string, caret: number): Suggestion[] {
       },
     }));
     const commands = ofFolder.map((each): Suggestion => ({ key: each.path, icon: "file", name: `/${each.name}`, more: spelled(each.description ?? ""), take: () => `/${each.name} ` }));
-    return [...commands.slice(0, MOST / 2), ...own].slice(0, MOST);
+    const saved = prompts.all.filter((each) => each.name.toLowerCase().includes(word)).map((each): Suggestion => ({ key: `prompt-${each.name}`, icon: "pencil", name: each.name, more: each.text.slice(0, 60), take: () => each.text }));
+    return [...saved.slice(0, MOST / 2), ...commands.slice(0, MOST / 2), ...own].slice(0, MOST);
   }
   if (!at) return [];
   const named = (path: string): string => `${before.slice(0, at.from)}${mentionOf(path)} ${text.slice(caret)}`;

@@ -1,4 +1,4 @@
-import { createContext, DragEvent, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
+import { createContext, DragEvent, ReactNode, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
 import { SaveLink } from "../chat/Attachments";
 import { useWindow } from "../list/Rows";
 import type { Row } from "../list/window";
@@ -12,6 +12,7 @@ import type { Chat } from "../store/turn";
 import { t } from "../texts";
 import type { Imported, SearchMatches } from "../wire";
 import { call, exported, get } from "../wire/api";
+import { Group, groupsOf, Place } from "./groups";
 import { Marked } from "./Marked";
 
 type Hit = SearchMatches["matches"][number];
@@ -41,7 +42,16 @@ export function Sidebar() {
   const listed = useMemo(() => inOrder([...chats.values()].filter((chat) => !words || chat.title.toLowerCase().includes(words) || chat.id.toLowerCase().includes(words))), [chats, version, words]);
   const folders = useSelect(requests.knownFolders);
   const own = useSelect(() => cache.tools?.workspace ?? "");
-  const groups = useMemo(() => (folders.length > 1 ? groupByFolder(listed, folders, own) : groupByAge(listed)), [listed, folders, own]);
+  const [archive, setArchive] = useState(false); // whether archived chats are listed; those that are searched for always are
+  const [dragged, setDragged] = useState<string | null>(null);
+  const groups = useMemo(() => groupsOf(listed, folders, own, archive || words !== "", dragged !== null), [listed, folders, own, archive, words, dragged]);
+  const archived = useSelect(() => [...cache.chats.values()].filter((chat) => chat.shelf === "archived").length);
+  const move = (to: Place): void => {
+    const chats = chosen?.has(dragged!) ? [...chosen] : [dragged!];
+    setDragged(null);
+    setChosen(null);
+    void requests.put(chats, to);
+  };
   const take = (file: File): void => void attempt(async () => {
     const chat = await call<Imported>("POST", "/import", file);
     if (chat.notes.length > 0) tell(chat.notes.join("\n"));
@@ -91,11 +101,16 @@ export function Sidebar() {
       {dropping && <p className="drop-hint">{t.dropChat}</p>}
       <div className="chat-list">
         {!query && listed.length === 0 && <p className="empty">{t.noChats}</p>}
-        <ChatList groups={groups}>{(chat) => <Item chat={chat} current={chat.id === open?.id && view !== "trash"} chosen={chosen && chosen.has(chat.id)} onChoose={() => choose(chat.id)} />}</ChatList>
+        <ChatList groups={groups} isDragging={dragged !== null} onMove={move}>{(chat) => <Item chat={chat} current={chat.id === open?.id && view !== "trash"} chosen={chosen && chosen.has(chat.id)} onChoose={() => choose(chat.id)} onDrag={setDragged} />}</ChatList>
+        {archived > 0 && !words && <button type="button" className="quiet tiny" data-testid="show-archive" aria-expanded={archive} onClick={() => setArchive(!archive)}><Icon name={archive ? "down" : "forward"} size={14} />{t.archivedOf(archived)}</button>}
       </div>
       {chosen ? (
         <div className="side-foot row" data-testid="select-bar">
           <span className="grow faint">{t.selected(chosen.size)}</span>
+          <button type="button" className="quiet square small" data-testid="archive-selected" disabled={chosen.size === 0} aria-label={t.archive} title={t.archive} onClick={() => {
+            void requests.put([...chosen], { shelf: "archived" });
+            setChosen(null);
+          }}><Icon name="archive" size={16} /></button>
           <button type="button" className="danger" data-testid="delete-selected" disabled={chosen.size === 0} onClick={() => {
             void requests.remove([...chosen]);
             setChosen(null);
@@ -121,10 +136,18 @@ interface ItemRow extends Row {
   chat: Chat | null; // null: the heading of a group
 }
 
+interface ListProps {
+  groups: Group[];
+  isDragging: boolean; // a chat, which may be dropped on a group
+  onMove: (to: Place) => void;
+  children: (chat: Chat) => ReactNode;
+}
+
 // The document holds only the chats near the list's window.
-function ChatList({ groups, children }: { groups: [string, Chat[]][]; children: (chat: Chat) => JSX.Element }) {
-  const rows = useMemo(() => groups.flatMap(([name, group]): ItemRow[] => [{ key: `group-${name}`, kind: "group", guess: 40, chat: null },
-    ...group.map((chat): ItemRow => ({ key: `chat-${chat.id}`, kind: "chat", guess: 36, chat }))]), [groups]);
+function ChatList({ groups, isDragging, onMove, children }: ListProps) {
+  const rows = useMemo(() => groups.flatMap(({ name, chats }): ItemRow[] => [{ key: `group-${name}`, kind: "group", guess: 40, chat: null },
+    ...chats.map((chat): ItemRow => ({ key: `chat-${chat.id}`, kind: "chat", guess: 36, chat }))]), [groups]);
+  const [over, setOver] = useState("");
   const [window, shown, root] = useWindow(rows, { scroller: ".chat-list" });
   // Scrolls to an opened chat, unless it is already visible.
   const open = useOpen();
@@ -136,18 +159,28 @@ function ChatList({ groups, children }: { groups: [string, Chat[]][]; children: 
   let begin = 0;
   return (
     <div ref={root} data-list="">
-      {groups.map(([name, group]) => {
-        const first = begin + 1, behind = (begin = first + group.length);
+      {groups.map(({ name, chats, takes }) => {
+        const first = begin + 1, behind = (begin = first + chats.length);
         let at = first;
         const items = shown.filter((index) => index >= first && index < behind).map((index) => {
           const row = rows[index]!;
           const room = window.height(at, index);
           at = index + 1;
-          const place: Place = { row, size: group.length, at: index - first + 1, room };
+          const place: RowPlace = { row, size: chats.length, at: index - first + 1, room };
           return <PlaceInList.Provider key={row.key} value={place}>{children(row.chat!)}</PlaceInList.Provider>;
         });
         return (
-          <section key={name} aria-label={name}>
+          <section key={name} aria-label={name} className={isDragging && takes ? (over === name ? "target over" : "target") : ""} onDragOver={(e) => {
+            if (!isDragging || !takes) return;
+            e.preventDefault();
+            e.stopPropagation();
+            setOver(name);
+          }} onDrop={(e) => {
+            if (!isDragging || !takes) return;
+            e.preventDefault();
+            e.stopPropagation();
+            onMove(takes);
+          }}>
             <h2 data-row={`group-${name}`} data-kind="group" data-guess={40}>{name}</h2>
             <ul style={{ paddingBottom: window.height(at, behind) }}>{items}</ul>
           </section>
@@ -157,13 +190,13 @@ function ChatList({ groups, children }: { groups: [string, Chat[]][]; children: 
   );
 }
 
-interface Place {
+interface RowPlace {
   row: ItemRow;
   size: number;
   at: number;
   room: number; // pixels for the chats before it that are not drawn
 }
-const PlaceInList = createContext<Place | null>(null);
+const PlaceInList = createContext<RowPlace | null>(null);
 
 function usePlace() {
   const place = useContext(PlaceInList)!;
@@ -175,9 +208,10 @@ interface ItemProps {
   current: boolean;
   chosen: boolean | null;
   onChoose: () => void;
+  onDrag: (chat: string | null) => void;
 }
 
-function Item({ chat, current, chosen, onChoose }: ItemProps) {
+function Item({ chat, current, chosen, onChoose, onDrag }: ItemProps) {
   const [naming, setNaming] = useState(false);
   const [menu, setMenu] = useState(false);
   const place = useRef<HTMLLIElement>(null);
@@ -198,7 +232,11 @@ function Item({ chat, current, chosen, onChoose }: ItemProps) {
     );
   }
   return (
-    <li ref={place} {...where} className={current ? "current" : ""} data-testid="chat-item" data-chat={chat.id} data-status={chat.status}>
+    <li ref={place} {...where} className={current ? "current" : ""} data-testid="chat-item" data-chat={chat.id} data-status={chat.status} data-shelf={chat.shelf} draggable onDragStart={(e) => {
+      e.dataTransfer.setData("text/plain", title);
+      e.dataTransfer.effectAllowed = "move";
+      setTimeout(() => onDrag(chat.id)); // the browser gives up a drag whose element moves at once
+    }} onDragEnd={() => onDrag(null)}>
       {chosen !== null && <input type="checkbox" checked={chosen} aria-label={`${t.select}: ${title}`} data-testid="choose" onChange={onChoose} />}
       <button type="button" className="quiet chat-title" aria-current={current ? "page" : undefined} onClick={() => {
         if (chosen !== null) return onChoose();
@@ -216,6 +254,9 @@ function Item({ chat, current, chosen, onChoose }: ItemProps) {
       {menu && (
         <div className="menu" onClick={() => setMenu(false)}>
           <button type="button" data-testid="chat-rename" onClick={() => setNaming(true)}><Icon name="pencil" size={16} />{t.rename}</button>
+          <button type="button" data-testid="chat-pin" onClick={() => void requests.put([chat.id], { shelf: chat.shelf === "pinned" ? null : "pinned" })}><Icon name="pin" size={16} />{chat.shelf === "pinned" ? t.unpin : t.pin}</button>
+          <button type="button" data-testid="chat-archive" onClick={() => void requests.put([chat.id], { shelf: chat.shelf === "archived" ? null : "archived" })}><Icon name="archive" size={16} />{chat.shelf === "archived" ? t.unarchive : t.archive}</button>
+          <OtherFolders chat={chat} />
           {Object.entries(t.formats).map(([format, name]) => (
             <SaveLink key={format} {...exported(chat.id, format)}><Icon name="download" size={16} />{t.exportAs(name)}</SaveLink>
           ))}
@@ -226,23 +267,13 @@ function Item({ chat, current, chosen, onChoose }: ItemProps) {
   );
 }
 
-// The folder of the newest chat first; before them all, the chats that work or wait.
-function groupByFolder(chats: Chat[], folders: string[], own: string): [string, Chat[]][] {
-  const groups: [string, Chat[]][] = [[t.activeNow, chats.filter((chat) => chat.status !== "idle")],
-    ...folders.map((folder): [string, Chat[]] => [requests.folderName(folder, folders), chats.filter((chat) => chat.status === "idle" && (chat.workspace ?? own) === folder)])];
-  return groups.filter(([, group]) => group.length > 0);
-}
+const MOST_FOLDERS = 5;
 
-function groupByAge(chats: Chat[]): [string, Chat[]][] {
-  const midnight = new Date();
-  midnight.setHours(0, 0, 0, 0);
-  const day = 86_400_000;
-  const today = midnight.getTime();
-  const groups: [string, number][] = [[t.activeNow, Infinity], [t.today, today], [t.yesterday, today - day], [t.thisWeek, today - 6 * day], [t.older, -Infinity]];
-  const found = groups.map(([name]): [string, Chat[]] => [name, []]);
-  for (const chat of chats) {
-    const at = chat.status === "idle" ? Date.parse(chat.updated_at) : Infinity;
-    found[groups.findIndex(([, from]) => at >= from)]![1].push(chat);
-  }
-  return found.filter(([, group]) => group.length > 0);
+// What dragging the chat to the group of another folder does.
+function OtherFolders({ chat }: { chat: Chat }) {
+  const folders = useSelect(requests.knownFolders);
+  const others = folders.filter((folder) => folder !== (chat.workspace ?? cache.tools?.workspace)).slice(0, MOST_FOLDERS);
+  return <>{others.map((folder) => (
+    <button type="button" key={folder} data-testid="chat-move" data-folder={folder} disabled={chat.status !== "idle"} onClick={() => void requests.put([chat.id], { shelf: chat.shelf ?? null, folder })}><Icon name="folder" size={16} />{t.moveTo(requests.folderName(folder, folders))}</button>
+  ))}</>;
 }

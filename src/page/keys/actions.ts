@@ -3,7 +3,7 @@ import { allOpen, foldAll } from "../chat/folding";
 import type { IconName } from "../parts/Icon";
 import { cache, inOrder, lastTurn } from "../store/cache";
 import { editTurn, leave, navigation, openChat, toggleMenu, View } from "../store/navigation";
-import { attempt } from "../store/state";
+import { attempt, tell } from "../store/state";
 import * as requests from "../store/requests";
 import { isRunning } from "../store/turn";
 import { t } from "../texts";
@@ -30,6 +30,29 @@ function neighbour(step: number): void {
   const at = cache.open ? ids.indexOf(cache.open.id) : -1;
   const next = ids[at + step];
   if (next) openChat(next);
+}
+
+const CARDS = ".turns :is([data-testid=approval-card], [data-testid=input-card])";
+
+// Shows the next call or question that waits: those of this chat first, then those of the others, again and again.
+async function goToWaiting(): Promise<void> {
+  const waiting = [...[...cache.approvals.values()].map((each) => [each.chat_id, each.approval_id]), ...[...cache.inputs.values()].map((each) => [each.chat_id, each.request_id])];
+  if (waiting.length === 0) return tell(t.nothingWaits);
+  const cards = (): HTMLElement[] => [...document.querySelectorAll<HTMLElement>(CARDS)].filter((card) =>
+    waiting.some(([chat, id]) => chat === cache.open?.id && id === (card.dataset.approval ?? card.dataset.request)));
+  const shown = navigation.view === "chat" ? cards() : [];
+  let card = shown[shown.findIndex((each) => each.contains(document.activeElement)) + 1];
+  if (!card) {
+    const chats = [...new Set(waiting.map(([chat]) => chat!))];
+    openChat(chats[(chats.indexOf(cache.open?.id ?? "") + 1) % chats.length]!);
+    navigation.set({ began: navigation.began + 1 }); // the view moves to the end, where a chat waits
+    for (let frames = 0; !card && frames < 200; frames++) {
+      await new Promise((resume) => requestAnimationFrame(resume));
+      card = cards()[0];
+    }
+  }
+  card?.scrollIntoView({ block: "center" });
+  card?.focus({ preventScroll: true });
 }
 
 export function editLast(): void {
@@ -64,8 +87,10 @@ export function actions(): Action[] {
   return [
     { id: "new", name: t.newChat, icon: "plus", run: () => leave(), key: withCtrlAlt("N"), keys: "Ctrl Alt N" },
     ...ofChat(),
+    { id: "options", name: t.chatOptions, icon: "settings", run: () => navigation.set({ dialog: "options" }) },
     { id: "chat", name: t.chat, icon: "chat", run: show("chat") },
     { id: "inbox", name: t.inbox, icon: "inbox", run: show("inbox"), key: withCtrlAlt("I"), keys: "Ctrl Alt I" },
+    { id: "waiting", name: t.goToWaiting, icon: "shield", run: () => void goToWaiting(), key: withCtrlAlt("W"), keys: "Ctrl Alt W" },
     { id: "board", name: t.board, icon: "board", run: show("board"), key: withCtrlAlt("B"), keys: "Ctrl Alt B" },
     { id: "branches", name: t.branchMap, icon: "branch", run: show("branches") },
     { id: "trace", name: t.trace, icon: "trace", run: show("trace") },

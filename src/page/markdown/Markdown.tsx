@@ -1,4 +1,5 @@
 import { memo, useEffect, useLayoutEffect, useRef } from "react";
+import { showBeside } from "../store/navigation";
 import { t } from "../texts";
 import { coloured } from "./colours";
 import { morph } from "./morph";
@@ -31,6 +32,8 @@ function Prose({ text, growing, goesOn }: { text: string; growing: boolean; goes
   return <div ref={place} className={goesOn ? "block goes-on" : "block"} />;
 }
 
+const PAGES = /^(html|svg)$/i; // what can be previewed
+
 function Code({ text, language, goesOn, growing, copy }: Props) {
   const place = useRef<HTMLElement>(null);
   useLayoutEffect(() => {
@@ -44,7 +47,7 @@ function Code({ text, language, goesOn, growing, copy }: Props) {
   }, [text, language, growing]);
   return (
     <div className={`block code ${goesOn ? "goes-on" : ""}`}>
-      {!goesOn && <div className="code-head"><span>{language}</span><button type="button" className="copy" onClick={(e) => {
+      {!goesOn && <div className="code-head"><span className="grow">{language}</span>{!growing && PAGES.test(language) && <button type="button" className="quiet tiny" data-testid="preview-code" onClick={() => showBeside({ kind: "preview", title: language, html: copy() })}>{t.preview}</button>}<button type="button" className="copy" onClick={(e) => {
         e.stopPropagation(); // this element may hold only a part of it
         void copied(e.currentTarget, copy());
       }}>{t.copy}</button></div>}

@@ -1,8 +1,10 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useKept } from "../list/Rows";
+import { showBeside } from "../store/navigation";
 import { t } from "../texts";
 import { partsOf, spelled, Visible } from "../chat/hidden";
 import { coloured as colours } from "../markdown/colours";
+import { Icon } from "./Icon";
 import { runsOf } from "./terminal";
 
 const FIRST = 20_000; // characters shown at first
@@ -56,7 +58,12 @@ export function Code({ text, language = "", from, isTerminal = false, live = fal
         {coloured !== null ? <code dangerouslySetInnerHTML={{ __html: coloured }} /> : <code>{isTerminal ? <Written output={shown} /> : from === undefined ? <Visible text={shown} /> : spelled(shown)}</code>}
         {end !== "" && <><span className="gap" data-testid="left-out">{t.leftOut(text.length - FIRST)}</span><code><Written output={end} /></code></>}
       </pre>
-      {isCut && <button type="button" className="quiet" onClick={() => setAll(true)}>{t.showAll(text.length)}</button>}
+      {isCut && (
+        <div className="row">
+          <button type="button" className="quiet" onClick={() => setAll(true)}>{t.showAll(text.length)}</button>
+          <button type="button" className="quiet" data-testid="read-beside" onClick={() => showBeside({ kind: "text", title: label, text })}><Icon name="panel" size={15} />{t.openBeside}</button>
+        </div>
+      )}
     </>
   );
 }

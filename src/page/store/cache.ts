@@ -47,8 +47,10 @@ export const known = (chat: string): OpenChat | undefined => (cache.open?.id ===
 export const openEntry = (): Chat | null => (cache.open && cache.chats.get(cache.open.id)) ?? null;
 const byAge = (a: Chat, b: Chat): number => (a.updated_at < b.updated_at ? 1 : a.updated_at > b.updated_at ? -1 : 0);
 
-// Chats in the order of the list: busy and waiting ones first, then the newest.
-export const inOrder = (chats: Iterable<Chat>): Chat[] => [...chats].sort((a, b) => Number(a.status === "idle") - Number(b.status === "idle") || byAge(a, b));
+const rank = (chat: Chat): number => (chat.status !== "idle" ? 0 : chat.shelf === "pinned" ? 1 : chat.shelf === "archived" ? 3 : 2);
+
+// Chats in the order of the list: busy and waiting ones first, then pinned ones, then the newest, archived ones last.
+export const inOrder = (chats: Iterable<Chat>): Chat[] => [...chats].sort((a, b) => rank(a) - rank(b) || byAge(a, b));
 
 // --- the server itself
 const instructed = { may: true, reads: false, again: false, folder: undefined as string | undefined };

@@ -24,15 +24,22 @@ export interface AskedFiles {
   run: (files: FilesChoice) => Promise<void>;
 }
 
+// What stands beside the chat.
+export type BesideView = { kind: "files" | "map" } | { kind: "file"; path: string } | { kind: "text"; title: string; text: string } | { kind: "preview"; title: string; html: string }
+  | { kind: "given"; title: string; id: string; type: string }; // a file of the chat
+
 export const navigation = state({
   view: "chat" as View,
-  dialog: null as "palette" | "help" | null,
+  dialog: null as "palette" | "help" | "options" | null,
   menu: null as boolean | null, // the list of chats: shown over a narrow window, hidden in a wide one, or as the width has it
   hideTools: false,
+  splitDiffs: false, // before and after in two columns
   finding: false, // words in the chat that is shown
   editing: null as string | null, // the turn whose message is being changed
   target: null as Target | null,
   askedFiles: null as AskedFiles | null,
+  beside: null as BesideView | null,
+  traced: null as string | null, // the turn that the trace shows; null: the last
   began: 0, // turns that were begun here: each is to be seen as it comes
   wish: null as string | null, // a text for the composer
   dropping: false, // files are held over the page
@@ -69,6 +76,18 @@ export function leave(remember = true): void {
   if (remember) history.pushState(null, "", location.pathname);
   navigation.set({ view: "chat" });
   show(null);
+}
+
+let before: HTMLElement | null = null; // what had the focus before something stood beside the chat
+
+export function showBeside(beside: BesideView): void {
+  if (!navigation.beside && document.activeElement instanceof HTMLElement) before = document.activeElement;
+  navigation.set({ beside, view: "chat" });
+}
+export function closeBeside(): void {
+  navigation.set({ beside: null });
+  if (before?.isConnected) before.focus({ preventScroll: true });
+  before = null;
 }
 
 export function toggleMenu(): void {

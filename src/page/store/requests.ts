@@ -10,7 +10,20 @@ import { attempt, changed, state, tell } from "./state";
 import type { Chat, FilesChoice, PendingInput, Turn } from "./turn";
 
 // --- settings of the chat that is shown, and of it alone
-const begun = state({ fresh: {} as ChangeChatRequest }); // what was set for a chat that is not there yet
+// What a new chat of this browser begins with.
+export function newChats(): ChangeChatRequest {
+  try {
+    return JSON.parse(localStorage.getItem("newChats") ?? "{}") as ChangeChatRequest;
+  } catch {
+    return {};
+  }
+}
+export function beginWith(change: ChangeChatRequest): void {
+  const all = Object.fromEntries(Object.entries({ ...newChats(), ...change }).filter(([, value]) => value));
+  localStorage.setItem("newChats", JSON.stringify(all));
+  begun.set({ fresh: all });
+}
+const begun = state({ fresh: newChats() }); // what was set for a chat that is not there yet
 
 export function settings(): ChangeChatRequest {
   const chat = openEntry();
@@ -73,7 +86,7 @@ export async function createChat(): Promise<string | null> {
     const made = (await call<{ id: string }>("POST", "/chats", folder ? { workspace: folder } : {})).id;
     const set = Object.entries(others).filter(([, value]) => value);
     if (set.length > 0) await call("PATCH", chatPath(made), Object.fromEntries(set));
-    begun.set({ fresh: {} });
+    begun.set({ fresh: newChats() });
     openChat((id = made), true, true);
   });
   return id;
@@ -99,6 +112,29 @@ export async function remove(chats: string[]): Promise<void> {
     };
     tell(chats.length === 1 ? t.wasDeleted(title) : t.wereDeleted(chats.length), { label: t.undo, run: () => void attempt(putBack) });
   });
+}
+// Puts chats on another shelf, and into another folder if one is given. What was before can be had back.
+export async function put(ids: string[], to: { shelf: Chat["shelf"] | null; folder?: string }): Promise<void> {
+  const own = cache.tools?.workspace;
+  const back: [string, ChangeChatRequest][] = [];
+  await attempt(async () => {
+    for (const id of ids) {
+      const chat = cache.chats.get(id);
+      if (!chat) continue;
+      const moves = to.folder !== undefined && to.folder !== (chat.workspace ?? own);
+      if (!moves && (chat.shelf ?? null) === to.shelf) continue;
+      const before: ChangeChatRequest = { shelf: chat.shelf ?? null, ...(moves && { workspace: chat.workspace ?? null }) };
+      await call("PATCH", chatPath(id), { shelf: to.shelf, ...(moves && { workspace: to.folder }) });
+      back.push([id, before]);
+    }
+  });
+  const [first] = back; // what was done before a failure counts too
+  if (!first) return;
+  const what = back.length === 1 ? `“${cache.chats.get(first[0])?.title || t.untitled}”` : t.selected(back.length);
+  const undo = async (): Promise<void> => {
+    for (const [id, before] of back) await call("PATCH", chatPath(id), before);
+  };
+  tell(t.wasPut["workspace" in first[1] ? "folder" : (to.shelf ?? "list")](what), { label: t.undo, run: () => void attempt(undo) });
 }
 export const restore = (entry: string): Promise<void> => call("POST", `/trash/${encodeURIComponent(entry)}/restore`);
 

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "react";
-import { diffWords, Part, Words } from "../chat/Diff";
+import { Words } from "../chat/Diff";
+import { diffWords, Part } from "../chat/lines";
 import { Icon } from "../parts/Icon";
 import { lastTurn, leafOf, useBranch, useOpen } from "../store/cache";
 import { byNumber, OpenChat, treeOf } from "../store/open";

@@ -1,5 +1,6 @@
 import { KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
-import { diffWords, Part, Words } from "../chat/Diff";
+import { Words } from "../chat/Diff";
+import { diffWords, Part } from "../chat/lines";
 import { spelled } from "../chat/hidden";
 import { BlockList } from "../chat/TurnView";
 import { duration } from "../parts/time";

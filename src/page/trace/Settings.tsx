@@ -1,15 +1,19 @@
 import { useEffect, useState } from "react";
 import { spelled } from "../chat/hidden";
+import { ModelPicker } from "../chat/ModelPicker";
 import { Connect } from "../chat/Welcome";
 import { CopyButton } from "../parts/Icon";
 import { allTurns, cache, readTools, useOpen } from "../store/cache";
 import { LANGUAGES } from "../language";
+import { beginWith, newChats } from "../store/requests";
 import { attempt, tell } from "../store/state";
 import { t } from "../texts";
 import { v } from "../texts_of_views";
 import { setTheme, themeNow } from "../theme";
-import type { ChatGrants, Grants as Standing, ServerLogin, Tools, ToolServer } from "../wire";
+import type { ChangeChatRequest, ChatGrants, Grants as Standing, ServerLogin, Tools, ToolServer } from "../wire";
 import { call, chatPath, get, hasToken, logOut } from "../wire/api";
+import { Providers } from "./Providers";
+import { Usage } from "./Usage";
 
 // The settings of this browser, and those that the server runs with.
 export function Settings() {
@@ -54,6 +58,8 @@ export function Settings() {
         {tools && <div><dt>{v.workspace}</dt><dd>{tools.workspace ? <><code>{tools.workspace}</code> <CopyButton text={tools.workspace} /></> : "–"}</dd></div>}
         {providers.map((provider) => <div key={provider}><dt>{provider}</dt><dd>{v.modelsOf(models.models.filter((each) => each.provider === provider).length)}</dd></div>)}
       </dl>
+      <Providers />
+      <Defaults />
       {isOffline && <Connect title={t.howToConnect} />}
       {tools && tools.servers.length > 0 && <ToolServers servers={tools.servers} />}
       {instructions.length > 0 && (
@@ -65,6 +71,7 @@ export function Settings() {
         </>
       )}
       <Grants />
+      <Usage />
       {tools && (
         <>
           <h2>{v.tools} <span className="badge">{tools.tools.length}</span></h2>
@@ -79,6 +86,31 @@ export function Settings() {
         </>
       )}
     </section>
+  );
+}
+
+// What a new chat of this browser begins with.
+function Defaults() {
+  const [model, setModel] = useState(newChats().model ?? "");
+  const [mode, setMode] = useState<string>(newChats().approval_mode ?? "");
+  return (
+    <>
+      <h2>{v.newChats}</h2>
+      <div className="setting"><span>{t.model}</span><ModelPicker value={model} testid="default-model" onChange={(name) => {
+        setModel(name);
+        beginWith({ model: name || null });
+      }} /></div>
+      <label className="setting"><span>{t.mode}</span>
+        <select data-testid="default-mode" value={mode} onChange={(e) => {
+          setMode(e.target.value);
+          beginWith({ approval_mode: (e.target.value || null) as ChangeChatRequest["approval_mode"] });
+        }}>
+          <option value="">{t.serversModeMeans}</option>
+          {["ask", "read_only", "plan", "auto", "deny_all"].map((each) => <option key={each} value={each}>{t.shortModes[each]}</option>)}
+        </select>
+      </label>
+      <p className="hint">{v.newChatsHint}</p>
+    </>
   );
 }
 

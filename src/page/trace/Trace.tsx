@@ -4,6 +4,7 @@ import { Rows, useKept } from "../list/Rows";
 import type { Row } from "../list/window";
 import { duration } from "../parts/time";
 import { need, useBranch } from "../store/cache";
+import { navigation } from "../store/navigation";
 import { useSelect } from "../store/state";
 import { AgentEvent, timeOf, Turn } from "../store/turn";
 import { t } from "../texts";
@@ -15,7 +16,7 @@ import { RequestList } from "./RequestList";
 // The raw record: every event as it came, the duration of each round and tool, and the audit log.
 export function Trace() {
   const turns = useBranch();
-  const [chosen, setChosen] = useState<string | null>(null);
+  const { traced: chosen } = navigation.use("traced");
   const turn = turns.find((each) => each.id === chosen) ?? turns[turns.length - 1];
   useSelect(() => turn?.version);
   useEffect(() => {
@@ -25,7 +26,7 @@ export function Trace() {
   return (
     <section className="panel" data-testid="trace" aria-label={t.trace}>
       <div className="row"><h2 className="grow">{t.trace}</h2>
-        <select aria-label={v.turn} data-testid="trace-turn" value={turn.id} onChange={(e) => setChosen(e.target.value)}>{turns.map((each, i) => <option key={each.id} value={each.id}>{`${i + 1}. ${(each.message || "–").slice(0, 60)}`}</option>)}</select>
+        <select aria-label={v.turn} data-testid="trace-turn" value={turn.id} onChange={(e) => navigation.set({ traced: e.target.value })}>{turns.map((each, i) => <option key={each.id} value={each.id}>{`${i + 1}. ${(each.message || "–").slice(0, 60)}`}</option>)}</select>
       </div>
       <h3>{v.waterfall}</h3>
       <Waterfall bars={barsOf(turn)} />

@@ -1,4 +1,4 @@
-#include "client/archive/audit_lines.h"
+#include "domain/audit_reading.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "client/archive/file_changes.h"
+#include "blame/file_changes.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "base/json.h"
-#include "client/archive/audit_lines.h"
+#include "domain/audit_reading.h"
 
 namespace reprise {
 namespace {
@@ -122,7 +122,7 @@ void FileChanges::Add(const Interaction& interaction, Timestamp chat_created) {
 }
 
 std::vector<const ChangingCall*> FileChanges::OriginsOf(const std::string& path, std::string_view present,
-                                                        BlobStore& blobs) {
+                                                        const ContentOfVersion& content_of) {
   // A fork has the turns of its origin, with their times.
   std::ranges::stable_sort(changes_, {}, [](const Change& each) { return std::tuple(each.at, each.chat_created); });
   std::set<std::tuple<Timestamp, std::string, std::string, std::string>> seen;
@@ -135,7 +135,7 @@ std::vector<const ChangingCall*> FileChanges::OriginsOf(const std::string& path,
   for (const Change& each : changes_) changes.push_back(each.what);
   const BlameSources sources{.content = [&](const FileVersion& version) -> std::optional<std::string> {
                                for (const ChatId& chat : kept_[version.digest]) {
-                                 if (auto content = blobs.Get(chat, version.digest)) return *std::move(content);
+                                 if (auto content = content_of(chat, version)) return *std::move(content);
                                }
                                lost_.insert(version.digest);
                                return std::nullopt;

@@ -1,4 +1,4 @@
-#include "rewind/blame.h"
+#include "blame/blame.h"
 
 #include <algorithm>
 #include <cstdint>

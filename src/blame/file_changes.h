@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -8,13 +9,13 @@
 #include <string_view>
 #include <vector>
 
+#include "blame/blame.h"
 #include "reprise/audit_log.h"
-#include "reprise/blob_store.h"
 #include "reprise/event.h"
 #include "reprise/ids.h"
 #include "reprise/interaction.h"
+#include "reprise/result.h"
 #include "reprise/timestamp.h"
-#include "rewind/blame.h"
 
 namespace reprise {
 
@@ -36,11 +37,14 @@ struct ChangingCall {
   std::string turn() const { return chat.str() + "/" + interaction.str(); }
 };
 
+// The content of a version of a file as a chat has kept it.
+using ContentOfVersion = std::function<Result<std::string>(const ChatId& chat, const FileVersion& version)>;
+
 // The changes of files that chats have recorded.
 //
 //   FileChanges changes("/home/me/project");
 //   changes.Add(chat);
-//   for (const auto& call : changes.OriginsOf("/home/me/project/main.cc", text, blobs)) Print(call ? call->tool :
+//   for (const auto& call : changes.OriginsOf("/home/me/project/main.cc", text, content)) Print(call ? call->tool :
 //   "you");
 class FileChanges {
  public:
@@ -52,7 +56,8 @@ class FileChanges {
 
   // For each line of `present`, the content of the file at this absolute path: the call that wrote it; null: people, or
   // nobody knows. The calls live as long as this does. Call it once.
-  std::vector<const ChangingCall*> OriginsOf(const std::string& path, std::string_view present, BlobStore& blobs);
+  std::vector<const ChangingCall*> OriginsOf(const std::string& path, std::string_view present,
+                                             const ContentOfVersion& content_of);
   // The contents that OriginsOf could not read, by digest.
   const std::set<std::string>& lost() const { return lost_; }
   // Fills in `permission` for the calls of `origins` that nobody was asked about. A log that cannot be read is left

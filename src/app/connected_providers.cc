@@ -1,0 +1,234 @@
+#include "app/connected_providers.h"
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <stop_token>
+#include <utility>
+
+#include "app/factories.h"
+#include "base/atomic_write.h"
+#include "base/logging.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "crypto/jwe.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMaxProvidersFile = 1 << 20, kMaxProviderName = 40, kMaxProviderText = 4096, kMostProviders = 50;
+constexpr const char* kProvidersType = "reprise/providers";
+constexpr int kProvidersVersion = 1;
+
+Error InvalidWish(std::string message) { return Refused(Reason::kInvalidMember, std::move(message)); }
+
+bool IsOneWord(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; });
+}
+
+Result<void> CheckWanted(const ProviderConnections::Wanted& wanted) {
+  const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_'; };
+  const bool is_name = !wanted.name.empty() && wanted.name.size() <= kMaxProviderName && wanted.name != "offline" &&
+                       wanted.name[0] != '-' && wanted.name[0] != '_' && std::ranges::all_of(wanted.name, fits);
+  if (!is_name)
+    return Fail(InvalidWish("a provider's name has small letters, digits, - and _, and is not \"offline\""));
+  if (wanted.type != "openai" && wanted.type != "openai_responses" && wanted.type != "anthropic") {
+    return Fail(InvalidWish("\"type\" must be openai, openai_responses or anthropic"));
+  }
+  const bool is_web = wanted.base_url.starts_with("http://") || wanted.base_url.starts_with("https://");
+  if (!is_web || wanted.base_url.size() > kMaxProviderText || !IsOneWord(wanted.base_url)) {
+    return Fail(InvalidWish("\"base_url\" must begin with http:// or https://"));
+  }
+  // The key becomes a header's value, and a line end in it would forge further headers.
+  if (wanted.api_key.size() > kMaxProviderText || !IsOneWord(wanted.api_key)) {
+    return Fail(InvalidWish("\"api_key\" has characters that no key has (a space, a line end?)"));
+  }
+  return {};
+}
+
+ProviderConnections::Wanted WantedIn(const std::string& name, const Json& json) {
+  return {.name = name,
+          .type = TextMember(json, "type"),
+          .base_url = TextMember(json, "base_url"),
+          .api_key = TextMember(json, "api_key")};
+}
+
+// How many models the provider lists. A server without a list answers, too.
+Result<std::size_t> CountListed(const ModelDirectory& models, const std::string& provider) {
+  constexpr std::chrono::seconds kPatience{10};
+  std::stop_source give_up;
+  const auto listed = std::make_shared<std::promise<Result<std::vector<ListedModel>>>>();
+  auto answer = listed->get_future();
+  const auto resolved = TRY(models.Resolve(provider + "/any"));  // any name: the client is the provider's
+  resolved.client->ListModels(give_up.get_token(), [listed](auto found) { listed->set_value(std::move(found)); });
+  if (answer.wait_for(kPatience) != std::future_status::ready) {
+    give_up.request_stop();
+    return Fail(Reason::kProviderTimeout, "the provider does not answer");
+  }
+  auto found = answer.get();
+  if (found) return found->size();
+  if (found.error().Is(Reason::kProviderNotFound)) return 0;
+  return Fail(std::move(found.error()));
+}
+
+}  // namespace
+
+ConnectedProviders::ConnectedProviders(Parts parts)
+    : parts_(std::move(parts)), path_(parts_.options.data_dir + "/.providers") {
+  const auto kept = Read();
+  if (!kept) {
+    LogWarning("the providers that were connected in the page cannot be read", {{"detail", kept.error().message}});
+    return;
+  }
+  const MutexLock lock(mutex_);
+  for (const auto& [name, json] : kept->items()) {
+    Wanted wanted = WantedIn(name, json);
+    auto models = CheckWanted(wanted).and_then([&] { return ModelsOf(wanted); });
+    if (!models || IsConfigured(name)) {
+      LogWarning("a connected provider is not used", {{"provider", name}});
+      continue;
+    }
+    connected_.insert_or_assign(name, Kept{std::move(wanted), models->get()});
+    models_.push_back(*std::move(models));
+  }
+}
+
+// The built-in entries of well-known providers are useless without a key.
+bool ConnectedProviders::IsConfigured(const std::string& name) const {
+  return std::ranges::any_of(parts_.options.providers, [&](const ProviderOptions& each) {
+    return each.name == name && (!each.api_key.empty() || !WantsKey(each));
+  });
+}
+
+Result<Json> ConnectedProviders::Read() const {
+  const auto text = parts_.disk.ReadFile(path_, kMaxProvidersFile);
+  if (!text && IsNotFound(text.error())) return Json::object();
+  if (!text) return Fail(text.error());
+  std::string plain = *text;
+  if (parts_.keys) {
+    auto opened = TRY(OpenJwe(*text, *parts_.keys));
+    const auto header = TRY(ParseJson(opened.protected_header));
+    if (TextMember(header, "typ") != kProvidersType) return Fail(ErrorCode::kCorruption, "it is another file");
+    plain = std::move(opened.plaintext);
+  }
+  const auto json = TRY(ParseJson(plain));
+  if (!MemberOf(json, "providers").is_object()) return Fail(ErrorCode::kCorruption, "it has no providers");
+  return MemberOf(json, "providers");
+}
+
+Result<void> ConnectedProviders::Write(const std::map<std::string, Kept, std::less<>>& all) const {
+  Json providers = Json::object();
+  for (const auto& [name, kept] : all) {
+    const Wanted& provider = kept.provider;
+    providers[name] = {{"type", provider.type}, {"base_url", provider.base_url}, {"api_key", provider.api_key}};
+  }
+  std::string text = DumpJson({{"schema", kProvidersVersion}, {"providers", std::move(providers)}});
+  if (parts_.keys) text = TRY(SealJwe({{"typ", kProvidersType}, {"ver", kProvidersVersion}}, text, *parts_.keys));
+  return ReplaceFile(parts_.disk, path_, text);
+}
+
+Result<std::unique_ptr<ModelDirectory>> ConnectedProviders::ModelsOf(const Wanted& wanted) const {
+  Options alone = parts_.options;
+  alone.providers = {
+      {.name = wanted.name, .type = wanted.type, .base_url = wanted.base_url, .api_key = wanted.api_key}};
+  alone.model = "offline";
+  return MakeModelDirectory(parts_.transport, alone);
+}
+
+Result<std::vector<ProviderConnections::Provider>> ConnectedProviders::List() {
+  std::vector<Provider> all;
+  for (const ProviderOptions& each : parts_.options.providers) {
+    if (!IsConfigured(each.name)) continue;
+    all.push_back({each.name, each.type, each.base_url, /*is_configured=*/true, !each.api_key.empty()});
+  }
+  const MutexLock lock(mutex_);
+  for (const auto& [name, kept] : connected_) {
+    const Wanted& provider = kept.provider;
+    all.push_back({name, provider.type, provider.base_url, /*is_configured=*/false, !provider.api_key.empty()});
+  }
+  return all;
+}
+
+Result<std::size_t> ConnectedProviders::Connect(const Wanted& wanted) {
+  TRY(CheckWanted(wanted));
+  if (IsConfigured(wanted.name)) {
+    return Fail(ErrorCode::kConflict,
+                "the configuration names a provider " + wanted.name + ", and it wins; change it there");
+  }
+  auto models = TRY(ModelsOf(wanted));
+  const std::size_t count = TRY(CountListed(*models, wanted.name));
+  const MutexLock lock(mutex_);
+  auto next = connected_;
+  next.insert_or_assign(wanted.name, Kept{wanted, models.get()});
+  if (next.size() > kMostProviders) return Fail(InvalidWish("there are too many providers"));
+  TRY(Write(next));
+  connected_ = std::move(next);
+  models_.push_back(std::move(models));
+  return count;
+}
+
+Result<void> ConnectedProviders::Disconnect(const std::string& name) {
+  const MutexLock lock(mutex_);
+  auto next = connected_;
+  if (next.erase(name) == 0) return Fail(ErrorCode::kNotFound, "no provider of this name was connected in the page");
+  TRY(Write(next));
+  connected_ = std::move(next);
+  return {};
+}
+
+const ModelDirectory* ConnectedProviders::Find(std::string_view provider) const {
+  const MutexLock lock(mutex_);
+  const auto found = connected_.find(provider);
+  return found == connected_.end() ? nullptr : found->second.models;
+}
+
+std::vector<const ModelDirectory*> ConnectedProviders::All() const {
+  const MutexLock lock(mutex_);
+  std::vector<const ModelDirectory*> all;
+  for (const auto& [name, kept] : connected_) all.push_back(kept.models);
+  return all;
+}
+
+namespace {
+
+class ModelsWithConnected final : public ModelDirectory {
+ public:
+  ModelsWithConnected(std::unique_ptr<ModelDirectory> configured, const ConnectedProviders& connected)
+      : configured_(std::move(configured)), connected_(connected) {}
+
+  Result<Resolved> Resolve(std::string_view name) const override {
+    const ModelDirectory* const models = connected_.Find(name.substr(0, name.find('/')));
+    return models == nullptr ? configured_->Resolve(name) : models->Resolve(name);
+  }
+  const std::string& default_model() const override { return configured_->default_model(); }
+  std::vector<Entry> List() const override {
+    std::vector<Entry> all = configured_->List();
+    for (const ModelDirectory* const models : connected_.All()) {
+      for (Entry& each : models->List()) {
+        if (each.provider != "offline") all.push_back(std::move(each));  // every directory has it
+      }
+    }
+    return all;
+  }
+  std::vector<LeftOutTool> LeftOutTools() const override {
+    std::vector<LeftOutTool> all = configured_->LeftOutTools();
+    for (const ModelDirectory* const models : connected_.All()) {
+      for (LeftOutTool& each : models->LeftOutTools()) all.push_back(std::move(each));
+    }
+    return all;
+  }
+
+ private:
+  const std::unique_ptr<ModelDirectory> configured_;
+  const ConnectedProviders& connected_;
+};
+
+}  // namespace
+
+std::unique_ptr<ModelDirectory> WithConnected(std::unique_ptr<ModelDirectory> configured,
+                                              const ConnectedProviders& connected) {
+  return std::make_unique<ModelsWithConnected>(std::move(configured), connected);
+}
+
+}  // namespace reprise

@@ -1,0 +1,58 @@
+#include "engine/usage_report.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json.h"
+#include "base/try.h"
+#include "domain/codec.h"
+#include "engine/history.h"
+
+namespace reprise {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string DayOf(Timestamp time) { return FormatTimestamp(time).substr(0, 10); }
+
+// A copy has its original's turns, which count there.
+bool IsCopied(const Interaction& interaction, const ChatSummary& chat) {
+  return chat.forked_from && interaction.id.number() <= chat.forked_from->interaction_id.number();
+}
+
+// Adds what the chat has used. A chat that is damaged or deleted meanwhile hides no other.
+void AddChat(UsageReport& report, const ChatSummary& chat, CheckpointStore& store, Timestamp since,
+             Clock::time_point until) {
+  auto reader = OpenHistory(store, chat.id, {.all_branches = true}, HistoryStates::kNone, std::nullopt);
+  if (!reader) return;
+  UsageReport::OfChat of_chat{.chat = chat.id, .title = chat.title};
+  while (report.complete) {
+    const auto next = (*reader)->Next();
+    if (!next || !*next) break;
+    report.complete = Clock::now() < until;
+    const auto json = ParseJson((*next)->json);
+    const auto interaction = json ? InteractionFromJson(*json) : Fail(json.error());
+    if (!interaction || interaction->created_at < since || interaction->model.empty()) continue;
+    if (interaction->imported || IsCopied(*interaction, chat)) continue;
+    report.days[DayOf(interaction->created_at)][interaction->model] += interaction->usage;
+    of_chat.models[interaction->model] += interaction->usage;
+  }
+  if (!of_chat.models.empty()) report.chats.push_back(std::move(of_chat));
+}
+
+}  // namespace
+
+Result<UsageReport> UsageSince(EngineServices& services, Timestamp since) {
+  constexpr std::chrono::seconds kLongest{10};
+  const auto until = Clock::now() + kLongest;
+  UsageReport report;
+  for (const ChatSummary& chat : TRY(services.parts.store.ListChats())) {
+    if (chat.updated_at < since) continue;
+    AddChat(report, chat, services.parts.store, since, until);
+    if (!report.complete) break;
+  }
+  return report;
+}
+
+}  // namespace reprise
