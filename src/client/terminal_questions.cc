@@ -270,8 +270,9 @@ std::vector<std::string> TerminalClient::DescribeQuestion(const OpenQuestion& qu
         Append(lines, Wrap(style_.Paint(Style::kBold, VisibleLine(asked.tool_name) + " " + path) +
                                (asked.risk.empty() ? "" : "  (risk: " + VisibleLine(asked.risk) + ")"),
                            screen_.columns(), "", "  "));
-        const Diff diff = DiffLines(TextIn(each, "before"), TextIn(each, "after"), style_,
-                                    {.path = path, .width = screen_.columns(), .max_lines = whole ? 0 : kDiffLines});
+        const Diff diff = DiffLines(
+            TextIn(each, "before"), TextIn(each, "after"), style_,
+            {.path = path, .width = screen_.columns(), .max_lines = whole ? 0 : kDiffLines, .numbered = true});
         Append(lines, diff.lines);
         cut = cut || diff.cut;
       }
