@@ -1,6 +1,7 @@
 #include "client/terminal_client.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 
 #include "base/terminal_text.h"
@@ -19,6 +20,7 @@ namespace {
 
 constexpr std::size_t kMostLines = 40;  // of a message shown whole
 constexpr std::size_t kPastTurns = 3;   // shown when a chat is opened
+constexpr std::size_t kMostMenuLines = 10;
 constexpr std::size_t kMostToldOf = 3;  // files of instructions announced one by one
 constexpr std::chrono::milliseconds kBetweenDraws{33}, kStatusStep{250};
 constexpr std::chrono::milliseconds kWaitingStep{1000};  // the same while a person is asked
@@ -42,6 +44,13 @@ std::vector<std::string> PathsIn(std::string_view text) {
   return paths;
 }
 
+// With two digits that count.
+std::string ShortNumber(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, number >= 0.1 ? "%.2f" : "%.2g", number);
+  return text;
+}
+
 }  // namespace
 
 std::string TerminalClient::Joined(std::string first, const std::string& second) {
@@ -54,11 +63,21 @@ TerminalClient::TerminalClient(Parts parts)
       server_(link_.server()),
       input_(parts.input),
       style_(parts.style),
+      has_colour_(parts.style.has_colour()),
       screen_(parts.input),
       view_(screen_, style_),
+      menu_({.place = [this](const std::string& line) { return PlaceOfMenu(line); },
+             .items = [this](const std::string& line) { return MenuItems(line); },
+             .changed =
+                 [this] {
+                   searches_ = searches_ && menu_.is_open();
+                   UpdateScreen(/*at_once=*/true);
+                 }}),
       opening_(std::move(parts.opening)),
       advice_(std::move(parts.leaving_advice)),
       home_(std::move(parts.home)),
+      settings_file_(std::move(parts.settings_file)),
+      keys_(parts.settings.keys),
       search_(std::move(parts.search)),
       meanwhile_{.descriptors = [this] { return Descriptors(); },
                  .timeout_ms = [this] { return TimeoutMs(); },
@@ -67,12 +86,8 @@ TerminalClient::TerminalClient(Parts parts)
       chat_(parts.chat.str()),
       path_("/chats/" + chat_),
       model_(std::move(parts.model)) {
-  input_.editor()->SetCompletion({.complete = [this](const std::string& line) { return Complete(line); },
-                                  .show =
-                                      [this](const std::vector<std::string>& lines) {
-                                        for (const std::string& line : lines) Tell("  " + line);
-                                        UpdateScreen(/*at_once=*/true);
-                                      }});
+  input_.editor()->SetMenu(menu_);
+  input_.editor()->SetKeys(keys_, parts.settings.is_vi);
   input_.editor()->SetCommands([this](LineEditor::Command key) { Press(key); });
 }
 
@@ -88,10 +103,11 @@ int TerminalClient::Run() {
       continue;
     }
     std::string text = Joined(std::exchange(aside_, {}), std::exchange(draft_, {}));
-    screen_.SetBelow(Below());
     at_prompt_ = true;
+    screen_.SetBelow(Below());
     const Came came = screen_.ReadMessage("> ", meanwhile_, text);
     at_prompt_ = false;
+    if (came == Came::kLine) menu_.Forget();
     switch (came) {
       case Came::kLine:
         warned_ = false;
@@ -174,6 +190,7 @@ void TerminalClient::TellOfInstructions() {
 // Shows the chat's last turns and follows its unfinished run.
 void TerminalClient::Attach(bool at_start) {
   input_.editor()->ForgetAll();
+  knows_other_chats_ = false;
   undone_.clear();
   shown_.clear();
   started_.clear();
@@ -184,10 +201,10 @@ void TerminalClient::Attach(bool at_start) {
         window != model.end() && window->is_number_unsigned() ? window->get<std::uint64_t>() : 0;
   }
   const auto chat = Call("GET", path_);
-  if (at_start) {
-    const ConversationStart beginning{.chat = chat_, .known = chat ? &*chat : nullptr, .model = model_, .home = home_};
-    screen_.Add(StartLine(link_, beginning, screen_.columns(), style_));
-  }
+  const ConversationStart beginning{.chat = chat_, .known = chat ? &*chat : nullptr, .model = model_, .home = home_};
+  if (at_start) screen_.Add(StartLine(link_, beginning, screen_.columns(), style_));
+  about_ = StatusOf(link_, beginning);
+  view_.ForgetContext();
   elsewhere_ = chat && !link_.WorksHere(*chat);
   if (elsewhere_) Tell("(this chat works in " + TextMember(*chat, "workspace") + ")");
   TellOfInstructions();
@@ -204,6 +221,7 @@ void TerminalClient::Attach(bool at_start) {
   const std::size_t first = turns.size() - std::min(turns.size(), kPastTurns);
   if (first > 0) Tell("(" + std::to_string(first) + (first == 1 ? " turn" : " turns") + " before these: /history)");
   for (std::size_t i = first; i < turns.size(); ++i) ShowTurn(turns[i], 0);
+  LookAtStatus();
   Follow(*chat);
 }
 
@@ -523,6 +541,7 @@ void TerminalClient::Heard(const AgentEvent& event) {
           [&](const event::InteractionStarted& e) {
             shown_.insert(e.interaction_id);
             const auto window = windows_.find(e.model);
+            if (whose_ == Whose::kOwn && model_.empty() && !e.model.empty()) about_.model = VisibleLine(e.model);
             view_.SetContextWindow(window == windows_.end() ? 0 : window->second);
           },
           [&](const event::FilesChanged& e) { changed_by_ = e.call_id.value_or(""); },
@@ -546,6 +565,14 @@ void TerminalClient::ShowChanges(const std::string& call) {
   if (changed) view_.ShowDiff(call, changed->value("files", Json::array()));
 }
 
+// What the chat has cost so far, and the branch, which a command may have changed.
+void TerminalClient::LookAtStatus() {
+  about_.branch = VisibleLine(GitBranch(link_.folder()));
+  const auto usage = server_.Call("GET", path_ + "/usage");
+  const Json cost = usage ? MemberOf(MemberOf(*usage, "all"), "cost") : Json();
+  about_.cost = cost.is_number() && cost.get<double>() > 0 ? "cost " + ShortNumber(cost.get<double>()) : "";
+}
+
 // Ends the shown run, whose stream has ended, and shows the chat's next one.
 void TerminalClient::FinishRun() {
   const auto ended = *stream_->ended();
@@ -553,6 +580,7 @@ void TerminalClient::FinishRun() {
   view_.End();
   stream_.reset();
   stale_ = true;
+  LookAtStatus();
   if (!ended) {
     Failed(ended.error());
   } else if (!is_complete) {
@@ -616,12 +644,6 @@ std::vector<std::string> TerminalClient::Below() const {
     const std::string line = WithoutTabs("queued: " + VisibleLine(waiting.text));
     below.push_back(style_.Paint(Style::kDim, CutToWidth(line, screen_.columns())));
   }
-  if (allows_ != Allows::kNothing) {
-    const std::string what = allows_ == Allows::kAll     ? "everything"
-                             : allows_ == Allows::kEdits ? "edits"
-                                                         : "what can be undone";
-    below.push_back(style_.Paint(Style::kWarning, "allows " + what + " (/mode ask)"));
-  }
   if (compact_) below.push_back(style_.Paint(Style::kDim, "the next message summarises what was said before it"));
   if (!attachments_.empty()) {
     below.push_back(style_.Paint(Style::kDim, Counted(attachments_.size(), "file") + " with the next message"));
@@ -631,6 +653,18 @@ std::vector<std::string> TerminalClient::Below() const {
     below.push_back(style_.Paint(Style::kDim, CutToWidth(line, screen_.columns())));
   }
   below.insert(below.end(), question_text_.begin(), question_text_.end());
+  const std::size_t most = std::min(kMostMenuLines, static_cast<std::size_t>(screen_.rows()) / 2);
+  if (at_prompt_ && !menu_.is_open()) {
+    Status shown = about_;
+    if (!model_.empty()) shown.model = VisibleLine(model_);
+    if (allows_ != Allows::kNothing) shown.mode = kModeNames[static_cast<std::size_t>(allows_)];
+    shown.context = view_.Context();
+    below.push_back(StatusLine(shown, screen_.columns(), style_));
+  }
+  if (at_prompt_) {
+    const std::vector<std::string> menu = menu_.Lines(screen_.columns(), most, style_);
+    below.insert(below.end(), menu.begin(), menu.end());
+  }
   return below;
 }
 

@@ -70,10 +70,13 @@ bool Screen::DrawInPlace(int input_row) {
     rows += rows_of_line;
     if (below_[i] == shown_below_[i]) continue;
     if (rows_of_line != 1 || RowsOf({shown_below_[i]}) != 1 || rows >= rows_) return false;
-    text += "\x1b[" + std::to_string(rows) + "A\r" + below_[i] + "\x1b[K\0338\0337";
+    const LineChange change = ChangeOfLine(shown_below_[i], below_[i]);
+    text += "\x1b[" + std::to_string(rows) + "A\r";
+    if (change.column > 0) text += "\x1b[" + std::to_string(change.column) + "C";
+    text += change.text + "\0338\0337";
   }
   shown_below_ = below_;
-  if (!text.empty()) Print("\0337" + text);
+  if (!text.empty()) Print("\0337" + text.substr(0, text.size() - 2));
   return true;
 }
 
