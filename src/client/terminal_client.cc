@@ -1,7 +1,6 @@
 #include "client/terminal_client.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 
 #include "base/terminal_text.h"
@@ -20,10 +19,7 @@ namespace {
 
 constexpr std::size_t kMostLines = 40;  // of a message shown whole
 constexpr std::size_t kPastTurns = 3;   // shown when a chat is opened
-constexpr std::size_t kMostMenuLines = 10;
 constexpr std::size_t kMostToldOf = 3;  // files of instructions announced one by one
-constexpr std::chrono::milliseconds kBetweenDraws{33}, kStatusStep{250};
-constexpr std::chrono::milliseconds kWaitingStep{1000};  // the same while a person is asked
 constexpr std::chrono::seconds kFirstWatchAgain{1}, kLastWatchAgain{32};
 constexpr std::chrono::milliseconds kBetweenLooks{500};  // between checks that a question of another chat still waits
 constexpr std::chrono::seconds kFirstAnswer{10};
@@ -42,13 +38,6 @@ std::vector<std::string> PathsIn(std::string_view text) {
     at = end;
   }
   return paths;
-}
-
-// With two digits that count.
-std::string ShortNumber(double number) {
-  char text[32];
-  std::snprintf(text, sizeof text, number >= 0.1 ? "%.2f" : "%.2g", number);
-  return text;
 }
 
 }  // namespace
@@ -107,7 +96,10 @@ int TerminalClient::Run() {
     screen_.SetBelow(Below());
     const Came came = screen_.ReadMessage("> ", meanwhile_, text);
     at_prompt_ = false;
-    if (came == Came::kLine) menu_.Forget();
+    if (came == Came::kLine || came == Came::kInterrupt) {
+      menu_.Forget();
+      searches_ = false;
+    }
     switch (came) {
       case Came::kLine:
         warned_ = false;
@@ -565,14 +557,6 @@ void TerminalClient::ShowChanges(const std::string& call) {
   if (changed) view_.ShowDiff(call, changed->value("files", Json::array()));
 }
 
-// What the chat has cost so far, and the branch, which a command may have changed.
-void TerminalClient::LookAtStatus() {
-  about_.branch = VisibleLine(GitBranch(link_.folder()));
-  const auto usage = server_.Call("GET", path_ + "/usage");
-  const Json cost = usage ? MemberOf(MemberOf(*usage, "all"), "cost") : Json();
-  about_.cost = cost.is_number() && cost.get<double>() > 0 ? "cost " + ShortNumber(cost.get<double>()) : "";
-}
-
 // Ends the shown run, whose stream has ended, and shows the chat's next one.
 void TerminalClient::FinishRun() {
   const auto ended = *stream_->ended();
@@ -611,8 +595,6 @@ void TerminalClient::Cancel() {
   if (auto done = Call("POST", stream_->path() + "/cancel"); !done) Failed(done.error());
 }
 
-// --- drawing -----------------------------------------------------------------------------------------------------
-
 int TerminalClient::TimeoutMs() const {
   const auto now = std::chrono::steady_clock::now();
   auto next = std::chrono::steady_clock::time_point::max();
@@ -622,50 +604,6 @@ int TerminalClient::TimeoutMs() const {
   if (next == std::chrono::steady_clock::time_point::max()) return -1;
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next - now).count();
   return static_cast<int>(std::max<std::int64_t>(0, left + 1));
-}
-
-std::chrono::milliseconds TerminalClient::StepOfStatus() const {
-  return stale_ ? kBetweenDraws : asking_.empty() ? kStatusStep : kWaitingStep;
-}
-
-void TerminalClient::UpdateScreen(bool at_once) {
-  ShowState();
-  const auto now = std::chrono::steady_clock::now();
-  if (!at_once && running() && now - drawn_ < StepOfStatus()) return;
-  drawn_ = now;
-  stale_ = false;
-  screen_.SetBelow(Below());
-  screen_.Draw();
-}
-
-std::vector<std::string> TerminalClient::Below() const {
-  std::vector<std::string> below = view_.Below();
-  for (const QueuedText& waiting : queued_) {
-    const std::string line = WithoutTabs("queued: " + VisibleLine(waiting.text));
-    below.push_back(style_.Paint(Style::kDim, CutToWidth(line, screen_.columns())));
-  }
-  if (compact_) below.push_back(style_.Paint(Style::kDim, "the next message summarises what was said before it"));
-  if (!attachments_.empty()) {
-    below.push_back(style_.Paint(Style::kDim, Counted(attachments_.size(), "file") + " with the next message"));
-  }
-  if (!aside_.empty()) {
-    const std::string line = WithoutTabs("kept, and in the line again after this: " + VisibleLine(aside_));
-    below.push_back(style_.Paint(Style::kDim, CutToWidth(line, screen_.columns())));
-  }
-  below.insert(below.end(), question_text_.begin(), question_text_.end());
-  const std::size_t most = std::min(kMostMenuLines, static_cast<std::size_t>(screen_.rows()) / 2);
-  if (at_prompt_ && !menu_.is_open()) {
-    Status shown = about_;
-    if (!model_.empty()) shown.model = VisibleLine(model_);
-    if (allows_ != Allows::kNothing) shown.mode = kModeNames[static_cast<std::size_t>(allows_)];
-    shown.context = view_.Context();
-    below.push_back(StatusLine(shown, screen_.columns(), style_));
-  }
-  if (at_prompt_) {
-    const std::vector<std::string> menu = menu_.Lines(screen_.columns(), most, style_);
-    below.insert(below.end(), menu.begin(), menu.end());
-  }
-  return below;
 }
 
 }  // namespace reprise

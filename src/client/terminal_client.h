@@ -110,13 +110,9 @@ class TerminalClient {
   void Receive();
   void Heard(const AgentEvent& event);
   void ShowChanges(const std::string& call);
-  void LookAtStatus();
   void FinishRun();
   void Cancel();
   int TimeoutMs() const;
-  std::chrono::milliseconds StepOfStatus() const;
-  void UpdateScreen(bool at_once);
-  std::vector<std::string> Below() const;
   bool running() const { return stream_ != nullptr; }
   // The questions of the shown run; without one, those of a list.
   std::vector<PendingQuestion>& Open() { return running() ? stream_->state().open : waiting_; }
@@ -131,6 +127,12 @@ class TerminalClient {
   Result<Json> Call(const std::string& method, const std::string& path, const Json& body = Json(nullptr)) {
     return link_.Call(method, path, body);
   }
+
+  // --- terminal_drawing.cc: what is below the lines that stay
+  std::chrono::milliseconds StepOfStatus() const;
+  void UpdateScreen(bool at_once);
+  std::vector<std::string> Below() const;
+  void LookAtStatus();
 
   // --- terminal_keys.cc: what is done at the terminal itself
   enum class State { kIdle, kRuns, kAsks };

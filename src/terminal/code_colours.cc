@@ -157,9 +157,9 @@ std::size_t CodeColours::EndOfText(std::string_view line, std::size_t at) const 
   std::size_t end = at + 1;
   while (end < line.size() && line[end] != quote) end += line[end] == '\\' ? 2 : 1;
   if (end >= line.size()) return quote == '\'' ? at + 1 : line.size();
-  constexpr std::size_t kLongestLetter = 12;
-  const bool has_letters = HasWord(" c rs ", language_->names.substr(1, language_->names.find(' ', 1) - 1));
-  return quote == '\'' && has_letters && end - at > kLongestLetter ? at + 1 : end + 1;
+  const bool is_letter = quote == '\'' && HasWord(language_->names, "rs");
+  const bool is_one = line[at + 1] == '\\' || Utf8Prefix(line.substr(at + 1), 1).size() == end - at - 1;
+  return is_letter && !is_one ? at + 1 : end + 1;
 }
 
 // Up to the end of the comment or text that is open.

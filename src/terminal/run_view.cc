@@ -417,7 +417,9 @@ std::string RunView::StatusLine() const {
   const auto passed = Clock::now() - begun_;
   const auto step = static_cast<std::size_t>(passed / kSpinnerStep);
   std::string line = std::string(kSpinner[step % kSpinner.size()]) + " " + doing_ + " · " + Seconds(passed);
-  if (const auto tokens = input_tokens_ + output_tokens_; tokens != 0) line += " · " + Grouped(tokens) + " tokens";
+  if (const auto tokens = input_tokens_ + output_tokens_; tokens != 0) {
+    line += " · " + Grouped(tokens) + " tokens";
+  }
   return line + " · Ctrl-C stops";
 }
 

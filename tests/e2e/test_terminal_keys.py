@@ -209,7 +209,7 @@ def test_calls_that_ask_together_are_asked_one_after_the_other(attached, server,
     chat = attached()
     chat.say("write")
     for name, more in (("a.txt", "2 more ask after this one"), ("b.txt", "1 more asks after this one"), ("c.txt", None)):
-        chat.until(f"write_file {name}").until("allow?")
+        chat.until(f"write_file {name}  (risk").until("allow?")
         asked = [line for line in chat.screen if line.startswith("write_file ")]
         assert asked[-1].startswith(f"write_file {name}") and len(asked) == len(set(asked)), chat.screen
         assert sum(line.startswith("allow?") for line in chat.screen) == len(asked), "each question is shown once, with its answer"
@@ -510,11 +510,28 @@ class Walk:
         self.chat.type(CLEAR)
         self.line = ""
 
+    def menus(self):
+        """Opens a menu, moves in it, and closes it, or takes a command that changes nothing."""
+        if self.line or self.asks:
+            return False
+        def shown():
+            self.chat.quiet(0.02)
+            return any(re.match("[0-9]+/[0-9]+ · ", line) for line in self.chat.screen)
+        takes = self.chosen.random() < 0.5
+        self.chat.type("/task" if takes else self.chosen.choice("/@"))
+        eventually(shown, "the menu is open")
+        for _ in range(self.chosen.randint(0, 3)):
+            self.chat.type(self.chosen.choice([b"\x1b[A", b"\x1b[B"])).quiet(0.02)
+        self.chat.type("\r" if takes else ESC)
+        eventually(lambda: not shown(), "the menu is closed")
+        if not takes:
+            self.chat.type(b"\x7f")
+
     def step(self):
         if len(self.line) > 100:  # a longer line would hide the status line
             self.clears()
         steps = [self.types] * 5 + [self.pastes] * 2 + [self.enters] * 5 + [self.stops] * 2 + [self.waits] * 2 + [self.answers] * 4
-        steps += [self.others, self.resizes]
+        steps += [self.others, self.resizes] + [self.menus] * 3
         while (chosen := self.chosen.choice(steps))() is False:
             pass
         self.done.append(chosen.__name__)

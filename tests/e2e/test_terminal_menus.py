@@ -203,3 +203,14 @@ def test_without_colours_the_choice_is_still_marked(attached):
     chat = attached(NO_COLOR="1")
     opens(chat.type("/"), "› /chats")
     assert not re.search(rb"\x1b\[[0-9;]+m", chat.raw)
+
+
+def test_a_search_ends_with_its_line(attached, server, provider):
+    provider.answer_with(lambda request: text("fine"))
+    chat = attached()
+    chat.say("hello").until("fine").ready()
+    opens(chat.type(b"\x12"), "› hello").type(CTRL_C)
+    closes(chat).ready().type("hello")
+    assert menu(chat.ready("hello")) is None
+    chat.type("\r").until("fine").ready()
+    assert menu(chat) is None and messages(server) == ["hello", "hello"]
