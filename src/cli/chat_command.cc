@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <system_error>
 
 #include "app/keys.h"
 #include "app/local_models.h"
@@ -14,6 +15,7 @@
 #include "app/trust.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "base/private_file.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
 #include "cli/commands.h"
@@ -25,7 +27,9 @@
 #include "client/start_line.h"
 #include "client/terminal_client.h"
 #include "reprise/ids.h"
+#include "reprise/result.h"
 #include "terminal/console.h"
+#include "terminal/key_table.h"
 #include "terminal/terminal_input.h"
 
 namespace reprise {
@@ -91,6 +95,24 @@ void TellOfBeginning(ServerLink& link, const ChatId& chat, const Environment& en
   Print(StartLine(link, beginning, /*columns=*/0, Style(Colour::kNever)) + "\n");
 }
 
+// terminal.json beside the user's configuration; empty if that has no place.
+std::string SettingsFileOf(const Environment& environment) {
+  const auto folder = ConfigFolder(environment);
+  return folder ? *folder + "/terminal.json" : std::string();
+}
+
+// The usual ones if there is no file.
+Result<TerminalSettings> ReadTerminalSettings(const std::string& path) {
+  constexpr std::size_t kMost = 64 << 10;
+  std::error_code unknown;
+  if (path.empty() || !std::filesystem::exists(path, unknown)) return TerminalSettings();
+  const auto text = ReadSmallFile(path, kMost);
+  if (!text) return Fail(text.error());
+  auto settings = ParseTerminalSettings(*text);
+  if (settings) return settings;
+  return Fail(ErrorCode::kInvalidArgument, path + ": " + settings.error().message);
+}
+
 }  // namespace
 
 Exited RunChat(const CommandLine& line, const Environment& environment) {
@@ -135,14 +157,19 @@ Exited RunChat(const CommandLine& line, const Environment& environment) {
     if (!line.json) TellOfBeginning(link, chat, environment);
     return PipeConversation(link, *input, chat, link.model(), line.json).Run(opening);
   }
+  const std::string settings_file = SettingsFileOf(environment);
+  const auto settings = TRY(OfUse(ReadTerminalSettings(settings_file)));
+  const bool has_colour = DecideColour(line.colour, environment, output_is_terminal) == Colour::kAlways;
   TerminalClient client({.link = link,
                          .input = *input,
-                         .style = Style(DecideColour(line.colour, environment, output_is_terminal)),
+                         .style = Style(has_colour ? settings.colour : Colour::kNever, settings.theme),
                          .chat = chat,
                          .opening = opening,
                          .model = link.model(),
                          .leaving_advice = "reprise chat",
                          .home = environment("HOME").value_or(""),
+                         .settings = settings,
+                         .settings_file = settings_file,
                          .search = named ? std::function<int(const std::string&)>() : [&](const std::string& text) {
                            CommandLine search = line;
                            search.argument = text;

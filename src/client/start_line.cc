@@ -2,11 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/private_file.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "client/run_stream.h"
 #include "terminal/question_text.h"
 #include "terminal/wrapped_text.h"
@@ -84,6 +91,12 @@ std::string RunningBeside(ServerClient& server, const std::string& chat) {
                       : Counted(static_cast<std::uint64_t>(running), "other chat") + (running == 1 ? " runs" : " run");
 }
 
+// "…/project"
+std::string LastOf(const std::string& folder) {
+  const std::size_t name = folder.rfind('/');
+  return name == std::string::npos || name < 2 ? folder : "…" + folder.substr(name);
+}
+
 int WidthOf(const Parts& parts) {
   int width = 0;
   for (const std::string& part : parts) {
@@ -107,8 +120,7 @@ std::string StartLine(ServerLink& link, const ConversationStart& beginning, int 
   parts[kRunning] = RunningBeside(link.server(), beginning.chat);
   parts[kHint] = "/help lists the commands";
 
-  const std::size_t name = folder.rfind('/');
-  const std::string last_folder = name == std::string::npos || name < 2 ? folder : "…" + folder.substr(name);
+  const std::string last_folder = LastOf(folder);
   // From the least important on.
   const std::pair<Part, std::string> shorter[] = {{kHint, "/help"},
                                                   {kFolder, last_folder},
@@ -132,6 +144,67 @@ std::string StartLine(ServerLink& link, const ConversationStart& beginning, int 
     line += style.Paint(is_warning ? Style::kWarning : i == kModel ? Style::kBold : Style::kDim, parts[i]);
   }
   return columns == 0 ? line : CutToWidth(line, columns);
+}
+
+Status StatusOf(ServerLink& link, const ConversationStart& beginning) {
+  return {.model = VisibleLine(ModelOf(link, beginning)),
+          .folder = VisibleLine(FolderOf(link, beginning)),
+          .branch = VisibleLine(GitBranch(link.folder())),
+          .mode = VisibleLine(ModeOf(link, beginning)),
+          .cost = {},
+          .context = {}};
+}
+
+std::string GitBranch(const std::string& folder) {
+  constexpr std::size_t kMost = 4096, kCommit = 8;
+  constexpr std::string_view kBranch = "ref: refs/heads/", kElsewhere = "gitdir: ";
+  for (std::filesystem::path at = folder; !at.empty(); at = at.parent_path()) {
+    std::filesystem::path git = at / ".git";
+    std::error_code unknown;
+    // In another work tree, and in a submodule, it is a file that names the folder.
+    if (std::filesystem::is_regular_file(git, unknown)) {
+      const auto file = ReadSmallFile(git.string(), kMost);
+      if (file && file->starts_with(kElsewhere)) git = at / Trimmed(file->substr(kElsewhere.size()), " \n");
+    }
+    if (const auto head = ReadSmallFile((git / "HEAD").string(), kMost)) {
+      const std::string text(Trimmed(*head, " \n"));
+      return text.starts_with(kBranch) ? text.substr(kBranch.size()) : text.substr(0, kCommit);
+    }
+    if (at == at.root_path()) break;
+  }
+  return {};
+}
+
+std::string StatusLine(const Status& status, int columns, const Style& style) {
+  const bool is_warning = status.mode != "ask";
+  const auto lines = [&](const Status& shown) {
+    const std::string branch = shown.branch.empty() ? "" : " (" + shown.branch + ")";
+    std::string line, plain;
+    for (const std::string& part :
+         {shown.model, shown.folder + branch, "mode " + shown.mode, shown.cost, shown.context}) {
+      if (part.empty()) continue;
+      const bool is_mode = part.starts_with("mode ");
+      line += style.Paint(Style::kDim, plain.empty() ? "" : kBetween);
+      line += style.Paint(is_mode && is_warning ? Style::kWarning : Style::kDim, part);
+      plain += (plain.empty() ? "" : std::string(kBetween)) + part;
+    }
+    return line;
+  };
+  Status shown = status;
+  const auto name = status.model.rfind('/');
+  const auto clear = [](std::string& part) { part.clear(); };
+  const std::function<void()> shorter[] = {[&] { shown.folder = LastOf(shown.folder); },
+                                           [&] { clear(shown.cost); },
+                                           [&] { shown.model = status.model.substr(name + 1); },
+                                           [&] { clear(shown.branch); },
+                                           [&] { clear(shown.folder); },
+                                           [&] { clear(shown.model); },
+                                           [&] { clear(shown.context); }};
+  for (const auto& leave_out : shorter) {
+    if (DisplayWidth(lines(shown)) <= columns) break;
+    leave_out();
+  }
+  return CutToWidth(lines(shown), columns);
 }
 
 }  // namespace reprise

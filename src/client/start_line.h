@@ -23,4 +23,16 @@ struct ConversationStart {
 // `columns`; 0 is no limit. Never leaves out an approval mode other than "ask". REQUIRES: `link` is reached.
 std::string StartLine(ServerLink& link, const ConversationStart& beginning, int columns, const Style& style);
 
+// What the line above the input tells; empty parts are left out.
+struct Status {
+  std::string model, folder, branch, mode, cost, context;
+};
+// Of the conversation, without what its runs tell.
+Status StatusOf(ServerLink& link, const ConversationStart& beginning);
+// The branch, or the beginning of the commit, that is checked out in the folder or one above; empty: none.
+std::string GitBranch(const std::string& folder);
+// "openai/gpt-4o-mini · ~/project (main) · mode ask · cost 0.12 · context 12 %". Leaves out the least important parts
+// if there are fewer `columns`, but no mode other than "ask".
+std::string StatusLine(const Status& status, int columns, const Style& style);
+
 }  // namespace reprise

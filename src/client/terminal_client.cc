@@ -20,8 +20,6 @@ namespace {
 constexpr std::size_t kMostLines = 40;  // of a message shown whole
 constexpr std::size_t kPastTurns = 3;   // shown when a chat is opened
 constexpr std::size_t kMostToldOf = 3;  // files of instructions announced one by one
-constexpr std::chrono::milliseconds kBetweenDraws{33}, kStatusStep{250};
-constexpr std::chrono::milliseconds kWaitingStep{1000};  // the same while a person is asked
 constexpr std::chrono::seconds kFirstWatchAgain{1}, kLastWatchAgain{32};
 constexpr std::chrono::milliseconds kBetweenLooks{500};  // between checks that a question of another chat still waits
 constexpr std::chrono::seconds kFirstAnswer{10};
@@ -54,11 +52,21 @@ TerminalClient::TerminalClient(Parts parts)
       server_(link_.server()),
       input_(parts.input),
       style_(parts.style),
+      has_colour_(parts.style.has_colour()),
       screen_(parts.input),
       view_(screen_, style_),
+      menu_({.place = [this](const std::string& line) { return PlaceOfMenu(line); },
+             .items = [this](const std::string& line) { return MenuItems(line); },
+             .changed =
+                 [this] {
+                   searches_ = searches_ && menu_.is_open();
+                   UpdateScreen(/*at_once=*/true);
+                 }}),
       opening_(std::move(parts.opening)),
       advice_(std::move(parts.leaving_advice)),
       home_(std::move(parts.home)),
+      settings_file_(std::move(parts.settings_file)),
+      keys_(parts.settings.keys),
       search_(std::move(parts.search)),
       meanwhile_{.descriptors = [this] { return Descriptors(); },
                  .timeout_ms = [this] { return TimeoutMs(); },
@@ -67,12 +75,8 @@ TerminalClient::TerminalClient(Parts parts)
       chat_(parts.chat.str()),
       path_("/chats/" + chat_),
       model_(std::move(parts.model)) {
-  input_.editor()->SetCompletion({.complete = [this](const std::string& line) { return Complete(line); },
-                                  .show =
-                                      [this](const std::vector<std::string>& lines) {
-                                        for (const std::string& line : lines) Tell("  " + line);
-                                        UpdateScreen(/*at_once=*/true);
-                                      }});
+  input_.editor()->SetMenu(menu_);
+  input_.editor()->SetKeys(keys_, parts.settings.is_vi);
   input_.editor()->SetCommands([this](LineEditor::Command key) { Press(key); });
 }
 
@@ -88,10 +92,14 @@ int TerminalClient::Run() {
       continue;
     }
     std::string text = Joined(std::exchange(aside_, {}), std::exchange(draft_, {}));
-    screen_.SetBelow(Below());
     at_prompt_ = true;
+    screen_.SetBelow(Below());
     const Came came = screen_.ReadMessage("> ", meanwhile_, text);
     at_prompt_ = false;
+    if (came == Came::kLine || came == Came::kInterrupt) {
+      menu_.Forget();
+      searches_ = false;
+    }
     switch (came) {
       case Came::kLine:
         warned_ = false;
@@ -174,6 +182,7 @@ void TerminalClient::TellOfInstructions() {
 // Shows the chat's last turns and follows its unfinished run.
 void TerminalClient::Attach(bool at_start) {
   input_.editor()->ForgetAll();
+  knows_other_chats_ = false;
   undone_.clear();
   shown_.clear();
   started_.clear();
@@ -184,10 +193,10 @@ void TerminalClient::Attach(bool at_start) {
         window != model.end() && window->is_number_unsigned() ? window->get<std::uint64_t>() : 0;
   }
   const auto chat = Call("GET", path_);
-  if (at_start) {
-    const ConversationStart beginning{.chat = chat_, .known = chat ? &*chat : nullptr, .model = model_, .home = home_};
-    screen_.Add(StartLine(link_, beginning, screen_.columns(), style_));
-  }
+  const ConversationStart beginning{.chat = chat_, .known = chat ? &*chat : nullptr, .model = model_, .home = home_};
+  if (at_start) screen_.Add(StartLine(link_, beginning, screen_.columns(), style_));
+  about_ = StatusOf(link_, beginning);
+  view_.ForgetContext();
   elsewhere_ = chat && !link_.WorksHere(*chat);
   if (elsewhere_) Tell("(this chat works in " + TextMember(*chat, "workspace") + ")");
   TellOfInstructions();
@@ -204,6 +213,7 @@ void TerminalClient::Attach(bool at_start) {
   const std::size_t first = turns.size() - std::min(turns.size(), kPastTurns);
   if (first > 0) Tell("(" + std::to_string(first) + (first == 1 ? " turn" : " turns") + " before these: /history)");
   for (std::size_t i = first; i < turns.size(); ++i) ShowTurn(turns[i], 0);
+  LookAtStatus();
   Follow(*chat);
 }
 
@@ -523,6 +533,7 @@ void TerminalClient::Heard(const AgentEvent& event) {
           [&](const event::InteractionStarted& e) {
             shown_.insert(e.interaction_id);
             const auto window = windows_.find(e.model);
+            if (whose_ == Whose::kOwn && model_.empty() && !e.model.empty()) about_.model = VisibleLine(e.model);
             view_.SetContextWindow(window == windows_.end() ? 0 : window->second);
           },
           [&](const event::FilesChanged& e) { changed_by_ = e.call_id.value_or(""); },
@@ -553,6 +564,7 @@ void TerminalClient::FinishRun() {
   view_.End();
   stream_.reset();
   stale_ = true;
+  LookAtStatus();
   if (!ended) {
     Failed(ended.error());
   } else if (!is_complete) {
@@ -583,8 +595,6 @@ void TerminalClient::Cancel() {
   if (auto done = Call("POST", stream_->path() + "/cancel"); !done) Failed(done.error());
 }
 
-// --- drawing -----------------------------------------------------------------------------------------------------
-
 int TerminalClient::TimeoutMs() const {
   const auto now = std::chrono::steady_clock::now();
   auto next = std::chrono::steady_clock::time_point::max();
@@ -594,44 +604,6 @@ int TerminalClient::TimeoutMs() const {
   if (next == std::chrono::steady_clock::time_point::max()) return -1;
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next - now).count();
   return static_cast<int>(std::max<std::int64_t>(0, left + 1));
-}
-
-std::chrono::milliseconds TerminalClient::StepOfStatus() const {
-  return stale_ ? kBetweenDraws : asking_.empty() ? kStatusStep : kWaitingStep;
-}
-
-void TerminalClient::UpdateScreen(bool at_once) {
-  ShowState();
-  const auto now = std::chrono::steady_clock::now();
-  if (!at_once && running() && now - drawn_ < StepOfStatus()) return;
-  drawn_ = now;
-  stale_ = false;
-  screen_.SetBelow(Below());
-  screen_.Draw();
-}
-
-std::vector<std::string> TerminalClient::Below() const {
-  std::vector<std::string> below = view_.Below();
-  for (const QueuedText& waiting : queued_) {
-    const std::string line = WithoutTabs("queued: " + VisibleLine(waiting.text));
-    below.push_back(style_.Paint(Style::kDim, CutToWidth(line, screen_.columns())));
-  }
-  if (allows_ != Allows::kNothing) {
-    const std::string what = allows_ == Allows::kAll     ? "everything"
-                             : allows_ == Allows::kEdits ? "edits"
-                                                         : "what can be undone";
-    below.push_back(style_.Paint(Style::kWarning, "allows " + what + " (/mode ask)"));
-  }
-  if (compact_) below.push_back(style_.Paint(Style::kDim, "the next message summarises what was said before it"));
-  if (!attachments_.empty()) {
-    below.push_back(style_.Paint(Style::kDim, Counted(attachments_.size(), "file") + " with the next message"));
-  }
-  if (!aside_.empty()) {
-    const std::string line = WithoutTabs("kept, and in the line again after this: " + VisibleLine(aside_));
-    below.push_back(style_.Paint(Style::kDim, CutToWidth(line, screen_.columns())));
-  }
-  below.insert(below.end(), question_text_.begin(), question_text_.end());
-  return below;
 }
 
 }  // namespace reprise

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -17,8 +18,11 @@
 #include "client/run_stream.h"
 #include "client/server_client.h"
 #include "client/server_link.h"
+#include "client/start_line.h"
 #include "reprise/ids.h"
 #include "reprise/result.h"
+#include "terminal/key_table.h"
+#include "terminal/menu.h"
 #include "terminal/run_view.h"
 #include "terminal/screen.h"
 #include "terminal/terminal_input.h"
@@ -40,6 +44,8 @@ class TerminalClient {
     std::string model;           // empty: the chat's last model, or the server's
     std::string leaving_advice;  // "reprise chat", without the chat's id
     std::string home;            // replaces "~" in the name of a file, if not empty
+    TerminalSettings settings;
+    std::string settings_file;  // where they are; empty: nowhere
     // Prints where `text` occurs in the folder's chats; null if the folder is unknown here.
     std::function<int(const std::string& text)> search;
   };
@@ -72,6 +78,7 @@ class TerminalClient {
   // What the person allows in this chat unasked: nothing, changes of files in the workspace, all, or, from the next
   // message on, what the server's modes "auto" and "plan" allow.
   enum class Allows { kNothing, kEdits, kAll, kAuto, kPlan };
+  static constexpr std::array kModeNames = {"ask", "edits", "all", "auto", "plan"};
 
   // --- terminal_client.cc: the loop, and the run that is shown
   void Attach(bool at_start = false);
@@ -106,9 +113,6 @@ class TerminalClient {
   void FinishRun();
   void Cancel();
   int TimeoutMs() const;
-  std::chrono::milliseconds StepOfStatus() const;
-  void UpdateScreen(bool at_once);
-  std::vector<std::string> Below() const;
   bool running() const { return stream_ != nullptr; }
   // The questions of the shown run; without one, those of a list.
   std::vector<PendingQuestion>& Open() { return running() ? stream_->state().open : waiting_; }
@@ -124,11 +128,19 @@ class TerminalClient {
     return link_.Call(method, path, body);
   }
 
+  // --- terminal_drawing.cc: what is below the lines that stay
+  std::chrono::milliseconds StepOfStatus() const;
+  void UpdateScreen(bool at_once);
+  std::vector<std::string> Below() const;
+  void LookAtStatus();
+
   // --- terminal_keys.cc: what is done at the terminal itself
   enum class State { kIdle, kRuns, kAsks };
   void Press(LineEditor::Command key);
   void NextMode();
   void ShowTranscript();
+  void ShowKeys();
+  void RememberOtherChats();
   void GoBack();
   static bool RunsHere(std::string_view text);
   void RunHere(const std::string& line);
@@ -210,6 +222,7 @@ class TerminalClient {
   std::string WithHome(const std::string& path) const;
   void Export(const std::string& arguments);
   void Search(const std::string& arguments);
+  void UseTheme(const std::string& arguments);
   void Queue(const std::string& arguments);
   void Decline(const std::string& arguments);
   void Quit(const std::string& arguments);
@@ -218,19 +231,47 @@ class TerminalClient {
   void SwitchTo(const std::string& chat);
   // Turns of the head's branch that have a message, oldest first; nullopt: the person is told.
   std::optional<std::vector<Json>> Turns(std::string_view nothing_yet);
-  std::vector<std::string> Complete(const std::string& line);
+  // The last interactions of all branches, in order; "is_head" marks the chat's. nullopt: the person is told.
+  std::optional<std::vector<Json>> BranchEnds();
+  static constexpr const char* kAllApprovals = "all";
+
+  // --- terminal_menus.cc: what the edited line can become
+  // Puts a command into the line, whose argument is then chosen in a menu.
+  void OpenMenu(const std::string& command) { draft_ = command; }
+  std::optional<MenuPlace> PlaceOfMenu(const std::string& line) const;
+  std::vector<MenuItem> MenuItems(const std::string& line);
+  std::vector<MenuItem> CommandItems();
+  std::vector<MenuItem> ChatItems();
+  std::vector<MenuItem> BranchItems();
+  std::vector<MenuItem> ModelItems();
+  static std::vector<MenuItem> ModeItems();
+  static std::vector<MenuItem> ThemeItems();
+  std::vector<MenuItem> HistoryItems() const;
+  std::vector<MenuItem> ApprovalItems();
+  // Of the file's name in a line: where it begins, with what marks it, and what is typed of it.
+  struct NamedFile {
+    std::size_t begin = 0;
+    bool is_marked = false;  // by an @
+    std::string path{};
+  };
+  static std::optional<NamedFile> FileIn(const std::string& line);
+  std::vector<MenuItem> FileItems(const std::string& line) const;
 
   ServerLink& link_;
   ServerClient& server_;
   TerminalInput& input_;
-  const Style style_;
+  Style style_;
+  const bool has_colour_;
   Screen screen_;
   RunView view_;
-  const std::string opening_, advice_, home_;
+  Menu menu_;
+  const std::string opening_, advice_, home_, settings_file_;
+  const KeyTable keys_;
   const std::function<int(const std::string&)> search_;
   const TerminalInput::Meanwhile meanwhile_;
 
   std::string chat_, path_;
+  Status about_;                                  // for the line above the input
   std::string model_;                             // chosen model; empty: the server's
   Allows allows_ = Allows::kNothing;              // until another chat is opened
   std::map<std::string, std::uint64_t> windows_;  // known context windows by model
@@ -244,8 +285,10 @@ class TerminalClient {
   std::vector<std::string> undone_;  // heads for /redo
   // The chat that /undo of its first message left for this one, and its undone_.
   std::optional<std::pair<std::string, std::vector<std::string>>> undone_chat_;
-  std::string draft_;  // unfinished text for the next line
-  std::string aside_;  // text that returns to the line when nothing is asked
+  bool searches_ = false;           // the menu shows earlier messages
+  bool knows_other_chats_ = false;  // their messages are in the history
+  std::string draft_;               // unfinished text for the next line
+  std::string aside_;               // text that returns to the line when nothing is asked
   int status_ = 0;
   bool leaving_ = false, warned_ = false;
 

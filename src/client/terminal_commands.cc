@@ -71,7 +71,7 @@ const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
       {"/chats", "[all]", "the newest chats of this folder, or of all", &TerminalClient::ListChats},
       {"/new", "", "begins another chat", &TerminalClient::NewChat},
       {"/resume", "[N|CHAT]",
-       "goes to a chat: of the list, or by the beginning of its id, or by a part of its title (without: the list)",
+       "goes to a chat: by its number in /chats, the beginning of its id, or a part of its title",
        &TerminalClient::Resume},
       {"/history", "", "all turns of this chat, with their numbers", &TerminalClient::History},
       {"/edit", "[N] [TEXT]",
@@ -89,10 +89,10 @@ const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
       {"/continue", "", "goes on with a turn that failed or was cancelled", &TerminalClient::GoOn},
       {"/model", "[NAME]", "the models; uses another one from now on: its name, or a part of it",
        &TerminalClient::Model},
-      {"/mode", "[ask|edits|auto|all]",
-       "what this chat may do unasked: nothing, change files, what can be undone, everything (without: how it is now)",
+      {"/mode", "[ask|plan|edits|auto|all]", "what this chat may do unasked (without: how it is now)",
        &TerminalClient::Mode},
-      {"/approvals", "", "all that waits for you, in every chat", &TerminalClient::Approvals},
+      {"/approvals", "[ID|all]", "what waits for you, in every chat: one question, or all of them in turn",
+       &TerminalClient::Approvals},
       {"/grants", "[revoke N]", "what is allowed without asking, here and in every chat; takes grant N back",
        &TerminalClient::Grants},
       {"/tasks", "", "the agent's plan and tasks", &TerminalClient::Tasks},
@@ -111,6 +111,7 @@ const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
       {"/queue", "[TEXT]", "sends TEXT after the current run, as typing it does; without: lists the queue",
        &TerminalClient::Queue},
       {"/decline", "", "gives no answer to the question of a tool that is asked", &TerminalClient::Decline},
+      {"/theme", "[terminal|dark|light|none]", "the colours, until you leave", &TerminalClient::UseTheme},
       {"/help", "", "this list", &TerminalClient::Help},
       {"/quit", "", "leaves, as Ctrl-D does", &TerminalClient::Quit},
   };
@@ -177,13 +178,7 @@ void TerminalClient::Help(const std::string&) {
              : word + ", the folder's " + TextMember(file, "kind") + (more.empty() ? "" : ": " + more));
   }
   Tell("//TEXT is a message that begins with /, and @FILE in a message gives the file with it.");
-  Tell(
-      "Enter sends, Alt-Enter begins another line, Ctrl-X Ctrl-E opens your editor, Tab completes, Ctrl-R searches, "
-      "Ctrl-O shows what was folded last, and again all. "
-      "What is typed while a run goes on is sent when it has ended.");
-  Tell(
-      "Ctrl-C and Esc stop what runs, and what waits comes back into the line; at the prompt Ctrl-C clears the line, "
-      "and leaves at the second time.");
+  Tell("? at an empty line shows the keys. What is typed while a run goes on is sent when it has ended.");
 }
 
 void TerminalClient::Quit(const std::string&) { leaving_ = true; }
@@ -239,7 +234,7 @@ void TerminalClient::SwitchTo(const std::string& chat) {
 void TerminalClient::NewChat(const std::string&) { SwitchTo(ChatId::Random().str()); }
 
 void TerminalClient::Resume(const std::string& arguments) {
-  if (arguments.empty()) return ListChats({});
+  if (arguments.empty()) return OpenMenu("/resume ");
   const std::size_t number = NumberOf(arguments);
   if (number != 0 && listed_.empty()) ListChats({});
   if (number >= 1 && number <= listed_.size()) return SwitchTo(listed_[number - 1]);
@@ -522,35 +517,34 @@ void TerminalClient::GoForward(const std::string& head, Json files) {
   TellOfFiles(put_back);
 }
 
-void TerminalClient::Branches(const std::string& arguments) {
+std::optional<std::vector<Json>> TerminalClient::BranchEnds() {
   const auto chat = Call("GET", path_ + "?branches=all&state=none");
-  if (!chat && chat.error().Is(Reason::kNotFound)) return Complain("nothing was said in this chat yet");
-  if (!chat) return Failed(chat.error());
+  if (!chat && chat.error().Is(Reason::kNotFound)) return std::vector<Json>();
+  if (!chat) return Failed(chat.error()), std::nullopt;
   const std::string head = TextMember(*chat, "head");
   std::set<std::string> parents;
   for (const Json& interaction : chat->value("interactions", Json::array())) {
     parents.insert(TextMember(interaction, "parent_id"));
   }
   std::vector<Json> ends;
-  for (const Json& interaction : chat->value("interactions", Json::array())) {
-    if (!parents.contains(TextMember(interaction, "id")) || TextMember(interaction, "id") == head) {
-      ends.push_back(interaction);
+  for (Json& interaction : chat->value("interactions", Json::array())) {
+    interaction["is_head"] = TextMember(interaction, "id") == head;
+    if (!parents.contains(TextMember(interaction, "id")) || interaction["is_head"] == Json(true)) {
+      ends.push_back(std::move(interaction));
     }
   }
-  if (arguments.empty()) {
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-      const std::string id = TextMember(ends[i], "id");
-      screen_.Add(CutToWidth(std::to_string(i + 1) + ". " + id + (id == head ? " *" : "  ") + "  " +
-                                 LocalTime(ends[i], "created_at") + "  " +
-                                 VisibleLine(TextMember(ends[i], "user_message")),
-                             screen_.columns()));
-    }
-    return Tell("(/branches N goes to one)");
-  }
+  return ends;
+}
+
+void TerminalClient::Branches(const std::string& arguments) {
+  const auto ends = BranchEnds();
+  if (!ends) return;
+  if (ends->empty()) return Complain("nothing was said in this chat yet");
+  if (arguments.empty()) return OpenMenu("/branches ");
   const std::size_t number = NumberOf(arguments);
-  if (number < 1 || number > ends.size())
+  if (number < 1 || number > ends->size())
     return Complain("there is no branch " + arguments + " (/branches lists them)");
-  const auto moved = Call("POST", path_ + "/head", {{"interaction_id", TextMember(ends[number - 1], "id")}});
+  const auto moved = Call("POST", path_ + "/head", {{"interaction_id", TextMember((*ends)[number - 1], "id")}});
   if (!moved) return Failed(moved.error());
   undone_.clear();
   Tell("this chat ends at " + TextMember(*moved, "head") + " now");
@@ -583,15 +577,9 @@ void TerminalClient::GoOn(const std::string&) {
 // --- the agent's settings and state ------------------------------------------------------------------------------
 
 void TerminalClient::Model(const std::string& arguments) {
+  if (arguments.empty()) return OpenMenu("/model ");
   const auto models = Call("GET", "/models");
   if (!models) return Failed(models.error());
-  const std::string usual = TextMember(*models, "default"), now = model_.empty() ? usual : model_;
-  std::vector<std::string> names;
-  for (const Json& model : models->value("models", Json::array())) names.push_back(TextMember(model, "name"));
-  if (arguments.empty()) {
-    for (const std::string& name : names) Tell((name == now ? "* " : "  ") + name);
-    return Tell("(/model NAME uses another one from the next message on)");
-  }
   auto named = FindModel(arguments, *models, "/model lists them");
   if (!named) return Complain(named.error().message);
   model_ = *std::move(named);
@@ -611,7 +599,7 @@ bool TerminalClient::SetChatsMode() {
 }
 
 void TerminalClient::Mode(const std::string& arguments) {
-  static const std::vector<std::string> names = {"ask", "edits", "all", "auto", "plan"};
+  static const std::vector<std::string> names(kModeNames.begin(), kModeNames.end());
   const auto chosen = std::ranges::find(names, arguments);
   if (!arguments.empty() && chosen == names.end()) {
     return Complain("no mode is called " + arguments + DidYouMean(arguments, names) +
@@ -689,12 +677,18 @@ void TerminalClient::Grants(const std::string& arguments) {
   grants_.clear();  // the remaining ones get new numbers
 }
 
-void TerminalClient::Approvals(const std::string&) {
+void TerminalClient::Approvals(const std::string& arguments) {
   if (running()) return Complain("this chat is running; what it asks is asked here");
   const auto waiting = Call("GET", "/approvals");
   if (!waiting) return Failed(waiting.error());
-  const std::vector<PendingQuestion> questions = QuestionsIn(*waiting);
+  std::vector<PendingQuestion> questions = QuestionsIn(*waiting);
   if (questions.empty()) return Tell("nothing waits for you");
+  if (arguments.empty() && questions.size() > 1) return OpenMenu("/approvals ");
+  if (!arguments.empty() && arguments != kAllApprovals) {
+    std::erase_if(questions, [&](const PendingQuestion& each) { return QuestionId(each) != arguments; });
+    if (questions.empty())
+      return Complain("nothing called " + arguments + " waits for you (/approvals lists what does)");
+  }
   for (const PendingQuestion& each : questions) {
     const OpenQuestion question{.asked = each, .from_list = true};
     waiting_.assign(1, each);
@@ -805,6 +799,19 @@ void TerminalClient::Instructions(const std::string&) {
   }
 }
 
+void TerminalClient::UseTheme(const std::string& name) {
+  if (name.empty()) return OpenMenu("/theme ");
+  const auto theme = ThemeNamed(name);
+  if (!theme && name != "none") {
+    static const std::vector<std::string> names = {"terminal", "dark", "light", "none"};
+    return Complain("no theme is called " + name + DidYouMean(name, names) + " (terminal, dark, light or none)");
+  }
+  style_ = Style(theme && has_colour_ ? Colour::kAlways : Colour::kNever, theme.value_or(Theme::kTerminal));
+  if (theme && !has_colour_) return Complain("colours are off (NO_COLOR, or --color never)");
+  Tell(settings_file_.empty() ? "until you leave"
+                              : "until you leave; {\"theme\": \"" + name + "\"} in " + settings_file_ + " keeps it");
+}
+
 // --- files -------------------------------------------------------------------------------------------------------
 
 void TerminalClient::AddOnce(std::vector<std::string>& ids, const std::string& id) {
@@ -874,70 +881,6 @@ void TerminalClient::Queue(const std::string& text) {
   const Json waiting = queue ? queue->value("queue", Json::array()) : Json::array();
   if (waiting.empty()) return Tell("no message is queued in this chat");
   for (const Json& each : waiting) Tell("queued: " + VisibleLine(TextMember(each, "user_message")));
-}
-
-// --- the Tab key -------------------------------------------------------------------------------------------------
-
-std::vector<std::string> TerminalClient::Complete(const std::string& line) {
-  std::vector<std::string> found;
-  const auto add = [&](const std::string& before, const std::string& candidate, std::string_view after) {
-    const std::string whole = before + candidate;
-    if (whole.starts_with(line)) found.push_back(whole + std::string(after));
-  };
-  const std::size_t space = line.find(' ');
-  if (line.starts_with("/") && space == std::string::npos) {
-    for (const Command& command : Commands()) {
-      add("", std::string(command.name), command.arguments.empty() ? "" : " ");
-    }
-    for (const Json& file : FolderCommands()) {
-      const std::string word = "/" + TextMember(file, "name");
-      if (!IsOwnCommand(word)) add("", word, " ");
-    }
-    return found;
-  }
-  const std::string word = line.substr(0, space);
-  if (word == "/resume" || word == "/model") {
-    const bool chats = word == "/resume";
-    const auto list = server_.Call("GET", chats ? "/chats?limit=200" : "/models");
-    if (!list) return found;
-    for (const Json& each : list->value(chats ? "chats" : "models", Json::array())) {
-      add(word + " ", TextMember(each, chats ? "id" : "name"), "");
-    }
-    return found;
-  }
-  if (word == "/mode") {
-    for (const char* name : {"ask", "edits", "all"}) add(word + " ", name, "");
-    return found;
-  }
-  // The path after the last @, or after a command that takes one.
-  const bool is_argument = (word == "/attach" || word == "/export") && space != std::string::npos;
-  const std::size_t quoted = line.rfind("@\"");
-  const bool is_quoted = !is_argument && quoted != std::string::npos && line.find('"', quoted + 2) == std::string::npos;
-  const std::size_t last = is_argument ? space + 1 : is_quoted ? quoted : line.rfind(' ') + 1;
-  if (!is_argument && (last >= line.size() || line[last] != '@')) return found;
-  const std::size_t begin = is_argument ? last : is_quoted ? last + 2 : last + 1;
-  const std::string path = line.substr(begin);
-  const std::size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
-  const std::string beginning = path.substr(folder.size());
-  std::error_code failed;
-  for (std::filesystem::directory_iterator entry(folder.empty() ? "." : WithHome(folder), failed), end;
-       !failed && entry != end; entry.increment(failed)) {
-    const std::string name = entry->path().filename().string();
-    if (beginning.empty() && name.starts_with('.')) continue;
-    if (VisibleLine(name) != name) continue;  // hidden characters cannot be typed
-    std::error_code unknown;
-    const bool is_folder = entry->is_directory(unknown);
-    const std::string before = line.substr(0, begin) + folder;
-    // A name with blanks is quoted, and so are its further completions.
-    if (!is_argument && !is_quoted && name.starts_with(beginning) && (folder + name).find(' ') != std::string::npos) {
-      found.push_back(line.substr(0, last) + "@\"" + folder + name + (is_folder ? "/" : "\""));
-      continue;
-    }
-    add(before, name, is_folder ? "/" : is_quoted ? "\"" : "");
-  }
-  std::ranges::sort(found);
-  return found;
 }
 
 }  // namespace reprise

@@ -6,6 +6,8 @@
 #include <array>
 #include <chrono>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -17,6 +19,7 @@ namespace reprise {
 namespace {
 
 constexpr std::chrono::seconds kLongRun{10};  // somebody may look elsewhere meanwhile
+constexpr std::size_t kOtherChats = 30;       // whose messages are in the history
 constexpr std::size_t kMostOutput = 16 << 20, kMostTold = 16 << 10;
 
 // The last bytes of an output, in whole lines.
@@ -45,11 +48,46 @@ void TerminalClient::Press(LineEditor::Command key) {
       break;
     case LineEditor::Command::kTranscript:
       return ShowTranscript();  // the editor draws the line again
+    case LineEditor::Command::kSearch:
+      RememberOtherChats();
+      searches_ = at_prompt_;
+      return;  // the editor opens the menu
+    case LineEditor::Command::kOlder:
+      return RememberOtherChats();
+    case LineEditor::Command::kShowKeys:
+      ShowKeys();
+      break;
     case LineEditor::Command::kNextMode:
       if (asking_.empty()) NextMode();
       break;
   }
   UpdateScreen(/*at_once=*/true);
+}
+
+void TerminalClient::ShowKeys() {
+  screen_.Add(keys_.Lines(screen_.columns(), style_));
+  if (!settings_file_.empty()) Tell("(" + settings_file_ + " changes them: " + "{\"keys\": {\"editor\": \"ctrl-e\"}})");
+}
+
+// Adds the messages of the folder's other chats to the history, before those of this chat. Only when they are wanted,
+// because each chat is a request.
+void TerminalClient::RememberOtherChats() {
+  if (std::exchange(knows_other_chats_, true)) return;
+  const auto list = server_.Call("GET", "/chats?limit=500");
+  std::vector<std::string> texts;  // newest first
+  std::size_t chats = 0;
+  for (const Json& chat : list ? list->value("chats", Json::array()) : Json::array()) {
+    const std::string id = TextMember(chat, "id");
+    if (id == chat_ || chat.contains("error") || !link_.WorksHere(chat)) continue;
+    if (++chats > kOtherChats) break;
+    const auto known = server_.Call("GET", "/chats/" + id + "?state=none");
+    const Json turns = known ? known->value("interactions", Json::array()) : Json::array();
+    for (auto turn = turns.rbegin(); turn != turns.rend(); ++turn) {
+      if (std::string text = TextMember(*turn, "user_message"); !text.empty()) texts.push_back(std::move(text));
+    }
+  }
+  std::ranges::reverse(texts);
+  input_.editor()->RememberOlder(texts);
 }
 
 // What allows everything is not reached by a key that may be pressed once too often.
@@ -91,6 +129,7 @@ void TerminalClient::RunHere(const std::string& line) {
     status = tells ? RunAtTerminal(both, output->path(), link_.folder()) : RunAtTerminal(command, "", link_.folder());
   });
   if (status < 0) return Complain("the command could not be run");
+  LookAtStatus();
   if (WIFSIGNALED(status)) Tell("(ended by signal " + std::to_string(WTERMSIG(status)) + ")");
   if (WIFEXITED(status) && WEXITSTATUS(status) != 0) Tell("(exit status " + std::to_string(WEXITSTATUS(status)) + ")");
   if (!tells) return;

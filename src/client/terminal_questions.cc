@@ -15,9 +15,10 @@
 namespace reprise {
 namespace {
 
-constexpr int kRowsBesideQuestion = 6;  // left free by a question below
-constexpr int kDiffLines = 40;          // unless the whole is asked for
-constexpr std::size_t kTextLines = 40;  // the same
+constexpr int kRowsBesideQuestion = 6;    // left free by a question below
+constexpr int kDiffLines = 40;            // unless the whole is asked for
+constexpr std::size_t kTextLines = 40;    // the same
+constexpr std::size_t kOtherCalls = 200;  // characters that name the calls which ask next
 // Keys pressed so soon after a question was drawn were meant for something else.
 constexpr std::chrono::milliseconds kQuiet{500};
 constexpr const char* kHowToAnswer =
@@ -270,8 +271,9 @@ std::vector<std::string> TerminalClient::DescribeQuestion(const OpenQuestion& qu
         Append(lines, Wrap(style_.Paint(Style::kBold, VisibleLine(asked.tool_name) + " " + path) +
                                (asked.risk.empty() ? "" : "  (risk: " + VisibleLine(asked.risk) + ")"),
                            screen_.columns(), "", "  "));
-        const Diff diff = DiffLines(TextIn(each, "before"), TextIn(each, "after"), style_,
-                                    {.path = path, .width = screen_.columns(), .max_lines = whole ? 0 : kDiffLines});
+        const Diff diff = DiffLines(
+            TextIn(each, "before"), TextIn(each, "after"), style_,
+            {.path = path, .width = screen_.columns(), .max_lines = whole ? 0 : kDiffLines, .numbered = true});
         Append(lines, diff.lines);
         cut = cut || diff.cut;
       }
@@ -321,10 +323,15 @@ TerminalInput::Question TerminalClient::ShowApprovals(const std::vector<OpenQues
     lines.emplace_back();
   }
   if (shown.size() > 1) {
+    std::string others;
+    for (std::size_t i = 1; i < shown.size(); ++i) {
+      const event::ApprovalRequired& other = shown[i].call();
+      others += (i == 1 ? "" : ", ") + CallLabel(other.tool_name, other.tool_input);
+    }
     const std::string more = std::to_string(shown.size() - 1) + (shown.size() == 2 ? " more asks" : " more ask");
     Append(lines,
            Painted(Style::kWarning, how.together ? "the first of these " + std::to_string(shown.size()) + " calls:"
-                                                 : more + " after this one:"));
+                                                 : more + " after this one: " + Shortened(others, kOtherCalls)));
   }
   bool cut = false;
   Append(lines, DescribeQuestion(shown.front(), how.whole, cut));

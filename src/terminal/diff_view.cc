@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <dtl/dtl.hpp>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "terminal/code_colours.h"
 #include "terminal/wrapped_text.h"
 
 namespace reprise {
@@ -170,11 +173,50 @@ bool AllEndWithCrLf(const FileLines& lines) {
   return std::ranges::all_of(lines, [](std::string_view line) { return line.ends_with("\r\n"); });
 }
 
+// Paints a line of a diff: `sign` is '+', '-' or ' '. `part` is what has changed in it, in characters.
+class DiffLinePainter {
+ public:
+  DiffLinePainter(const std::string& path, const Style& style)
+      : style_(style), code_(path, style.has_backgrounds() ? style : Style(Colour::kNever)) {}
+
+  std::string Paint(char sign, const std::string& text, std::optional<TextSpan> part = std::nullopt) {
+    const std::string line = std::string(1, sign) + code_.Paint(text);
+    if (sign == ' ') return line;
+    const bool is_added = sign == '+';
+    const std::string painted = style_.Paint(is_added ? Style::kAddedLine : Style::kRemovedLine, line);
+    if (!part) return painted;
+    const TextSpan behind_sign{part->begin + 1, part->end + 1};
+    return WithPaintOn(painted, behind_sign, style_.Sequence(is_added ? Style::kAddedPart : Style::kRemovedPart));
+  }
+
+ private:
+  const Style& style_;
+  CodeColours code_;
+};
+
+// What differs between two lines, without what they begin and end with in common; nullopt if too little is in common.
+std::optional<std::pair<TextSpan, TextSpan>> ChangedParts(std::string_view before, std::string_view after) {
+  const std::vector<std::string_view> old = CharactersOf(before), now = CharactersOf(after);
+  const std::size_t shorter = std::min(old.size(), now.size());
+  std::size_t prefix = 0, suffix = 0;
+  while (prefix < shorter && old[prefix] == now[prefix]) ++prefix;
+  while (suffix < shorter - prefix && old[old.size() - 1 - suffix] == now[now.size() - 1 - suffix]) ++suffix;
+  if ((prefix + suffix) * 3 < std::max(old.size(), now.size())) return std::nullopt;
+  return std::pair(TextSpan{prefix, old.size() - suffix}, TextSpan{prefix, now.size() - suffix});
+}
+
+// "12 ", for a line of a file; three digits at least.
+std::string NumberText(std::size_t number, const Style& style) {
+  std::string digits = std::to_string(number);
+  digits.insert(0, digits.size() < 4 ? 4 - digits.size() : 0, ' ');
+  return style.Paint(Style::kDim, digits + " ");
+}
+
 // Writes a diff, and counts the lines that do not fit.
 class DiffWriter {
  public:
   DiffWriter(const FileLines& before, const FileLines& after, const Style& style, const DiffOptions& options)
-      : before_(before), after_(after), style_(style), options_(options) {
+      : before_(before), after_(after), style_(style), options_(options), painter_(options.path, style) {
     if (options.max_lines > 0) room_ = static_cast<std::size_t>(std::max(options.max_lines, 10) - 1);  // less a note
     without_cr_ = AllEndWithCrLf(before) && AllEndWithCrLf(after) && !(before.empty() && after.empty());
   }
@@ -196,6 +238,11 @@ class DiffWriter {
       if (is_pair && RowsOf(hunk[n]) + RowsOf(hunk[n + 1]) > room_) {
         WriteBeginnings(hunk[n], hunk[n + 1]);
         ++n;
+      } else if (is_pair && hunk[n].count == hunk[n + 1].count) {
+        MarkChanges(hunk[n], hunk[n + 1]);
+        WriteLines(hunk[n]);
+        WriteLines(hunk[++n]);
+        marks_.clear();
       } else {
         WriteLines(hunk[n]);
       }
@@ -265,6 +312,19 @@ class DiffWriter {
     Put(style_.Paint(Style::kAccent, head));
   }
 
+  // Each line replaces the one in the same place.
+  void MarkChanges(const DiffRun& removed, const DiffRun& added) {
+    if (!style_.has_colour()) return;
+    for (std::size_t n = 0; n < removed.count; ++n) {
+      const std::string_view old = LineOf(removed, n), now = LineOf(added, n);
+      if (old.size() > kLongestShownLine || now.size() > kLongestShownLine) continue;
+      if (const auto parts = ChangedParts(Shown(old), Shown(now))) {
+        marks_[old.data()] = parts->first;
+        marks_[now.data()] = parts->second;
+      }
+    }
+  }
+
   void WriteBeginnings(const DiffRun& removed, const DiffRun& added) {
     if (room_ < 4) room_ = 0;
     Put(style_.Paint(Style::kDim,
@@ -283,9 +343,10 @@ class DiffWriter {
     while (n < run.count) {
       const std::size_t blank = run.kind == DiffRun::Kind::kCommon ? 0 : BlankLines(run, n);
       if (blank > kMostBlankLines) {
-        if (!Put(Painted(style_.Paint(Style::kWarning, "<" + Counted(blank, "blank line") + ">"), run.kind))) break;
+        const std::string note = style_.Paint(Style::kWarning, "<" + Counted(blank, "blank line") + ">");
+        if (!Put(NumberOf(run, n) + painter_.Paint(SignOf(run.kind), note))) break;
         n += blank;
-      } else if (WriteLine(LineOf(run, n), run.kind)) {
+      } else if (WriteLine(run, n)) {
         ++n;
       } else {
         break;
@@ -312,27 +373,29 @@ class DiffWriter {
     return n - begin;
   }
 
-  bool WriteLine(std::string_view line, DiffRun::Kind kind) {
+  bool WriteLine(const DiffRun& run, std::size_t n) {
     if (room_ == 0) return false;
-    const bool ends = line.ends_with('\n');
-    if (ends) line.remove_suffix(1);
-    if (without_cr_) line.remove_suffix(1);
-    return Put(Painted(Shown(line), kind)) && (ends || Put(style_.Paint(Style::kDim, "\\ No newline at end of file")));
+    const std::string_view line = LineOf(run, n);
+    const auto mark = marks_.find(line.data());
+    const std::string painted = painter_.Paint(SignOf(run.kind), Shown(line),
+                                               mark == marks_.end() ? std::nullopt : std::optional(mark->second));
+    return Put(NumberOf(run, n) + painted) &&
+           (line.ends_with('\n') || Put(style_.Paint(Style::kDim, "\\ No newline at end of file")));
   }
 
-  std::string Painted(const std::string& text, DiffRun::Kind kind) const {
-    switch (kind) {
-      case DiffRun::Kind::kCommon:
-        return " " + text;
-      case DiffRun::Kind::kRemoved:
-        return style_.Paint(Style::kRemoved, "-" + text);
-      case DiffRun::Kind::kAdded:
-        return style_.Paint(Style::kAdded, "+" + text);
-    }
-    return text;
+  static char SignOf(DiffRun::Kind kind) {
+    return kind == DiffRun::Kind::kCommon ? ' ' : kind == DiffRun::Kind::kRemoved ? '-' : '+';
   }
 
+  std::string NumberOf(const DiffRun& run, std::size_t n) const {
+    if (!options_.numbered) return {};
+    return NumberText((run.kind == DiffRun::Kind::kRemoved ? run.before : run.after) + n + 1, style_);
+  }
+
+  // Without its end.
   std::string Shown(std::string_view line) {
+    if (line.ends_with('\n')) line.remove_suffix(1);
+    if (without_cr_ && line.ends_with('\r')) line.remove_suffix(1);
     std::size_t most = kLongestShownLine;
     if (options_.width > 0) most = kMostRowsOfLine * static_cast<std::size_t>(options_.width);
     const std::string_view beginning = room_ == kNoLimit ? line : Utf8Prefix(line, most);
@@ -348,15 +411,29 @@ class DiffWriter {
   const FileLines& after_;
   const Style& style_;
   const DiffOptions& options_;
+  DiffLinePainter painter_;
   bool without_cr_;
   std::size_t room_ = kNoLimit;  // for further lines
   std::vector<std::string> lines_;
+  std::map<const char*, TextSpan> marks_;  // by the beginning of the line: what has changed in it
   Counts left_out_;
   bool has_cut_lines_ = false;
 };
 
 std::string NotText(std::string_view bytes) {
   return "(" + Counted(bytes.size(), "byte") + ", not UTF-8 text: cannot be shown)\n";
+}
+
+// The first lines of a hunk "@@ -3,2 +4,5 @@", in the old and the new file.
+std::optional<std::pair<std::size_t, std::size_t>> NumbersOfHunk(std::string_view line) {
+  const std::size_t minus = line.find(" -"), plus = line.find(" +");
+  if (!line.starts_with("@@") || minus == std::string_view::npos || plus == std::string_view::npos) return std::nullopt;
+  const auto number = [&](std::size_t at) {
+    const std::string_view text = line.substr(at + 2);
+    return ParseNumber<std::size_t>(text.substr(0, text.find_first_of(", ")));
+  };
+  const auto before = number(minus), now = number(plus);
+  return before && now ? std::optional(std::pair(*before, *now)) : std::nullopt;
 }
 
 // Whether a header line says more than the file's name: a note, a binary file, or an unusual mode.
@@ -394,14 +471,6 @@ Diff DiffLines(std::optional<std::string_view> before, std::optional<std::string
   return writer.Finish();
 }
 
-Style::Role RoleOfDiffLine(std::string_view line) {
-  return line.starts_with('+')    ? Style::kAdded
-         : line.starts_with('-')  ? Style::kRemoved
-         : line.starts_with("@@") ? Style::kAccent
-         : line.starts_with(' ')  ? Style::kPlain
-                                  : Style::kDim;
-}
-
 std::vector<std::string> DrawUnified(const Json& files, const Style& style, int width) {
   std::vector<std::string> lines;
   for (const Json& file : files) {
@@ -413,10 +482,24 @@ std::vector<std::string> DrawUnified(const Json& files, const Style& style, int 
       if (IsToldOfHeader(line)) lines.push_back(style.Paint(Style::kDim, WithoutTabs(VisibleLine(line))));
     }
     if (at == diff.size()) continue;
+    DiffLinePainter painter(TextMember(file, "path"), style);
+    std::size_t before = 0, now = 0;  // the numbers of the next lines
     for (const std::string& line : LinesOf(WithBlankLinesCounted(std::string_view(diff).substr(at + 1)))) {
-      for (const std::string& part : HardWrap(WithoutTabs(VisibleLine(line)), width, "", "  ")) {
-        lines.push_back(style.Paint(RoleOfDiffLine(line), part));
+      const char sign = line.empty() ? ' ' : line[0];
+      const std::string shown = WithoutTabs(VisibleLine(line));
+      const bool is_line = now != 0 && (sign == '+' || sign == '-' || sign == ' ');
+      if (!is_line) {
+        if (const auto numbers = NumbersOfHunk(line)) std::tie(before, now) = *numbers;
+        for (const std::string& part : HardWrap(shown, width, "", "  ")) {
+          lines.push_back(style.Paint(RoleOfDiffLine(line), part));
+        }
+        continue;
       }
+      const std::string number = NumberText(sign == '-' ? before : now, style);
+      before += sign != '+' ? 1 : 0;
+      now += sign != '-' ? 1 : 0;
+      const std::string painted = painter.Paint(sign, shown.empty() ? shown : shown.substr(1));
+      for (std::string& part : HardWrap(number + painted, width, "", "  ")) lines.push_back(std::move(part));
     }
   }
   return lines;

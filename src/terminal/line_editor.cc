@@ -10,9 +10,9 @@
 #include <cstdio>
 #include <cstring>
 #include <cwchar>
-#include <initializer_list>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/shared_library.h"
 #include "base/system.h"
@@ -25,6 +25,10 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kHistory = 500;
+// Stands for the text that was chosen in a menu; no terminal sends it.
+constexpr const wchar_t* kTakeKey = L"\x1b[9001~";
+// Esc, which libedit would take for the beginning of a longer key.
+constexpr const wchar_t* kViEscape = L"\x1b[9002~";
 constexpr std::wstring_view kWidePasteEnd = L"\x1b[201~";
 
 // Looked up at run time, like libcurl, because only terminal clients need it.
@@ -81,38 +85,29 @@ class LibEdit final : public LineEditor {
     library_.set(edit_, EL_HIST, library_.history, history_);
     library_.set(edit_, EL_PROMPT, &LibEdit::PromptOf);
     library_.set(edit_, EL_GETCFN, &LibEdit::Character);
-    library_.set(edit_, EL_EDITOR, L"emacs");
     library_.set(edit_, EL_ADDFN, L"reprise-paste", L"takes a paste as it is", &LibEdit::Paste);
     library_.set(edit_, EL_ADDFN, L"reprise-newline", L"begins another line", &LibEdit::NewLine);
     library_.set(edit_, EL_ADDFN, L"reprise-nothing", L"does nothing", &LibEdit::Nothing);
-    Bind(L"\\e[200~", L"reprise-paste");
-    Bind(L"\\e[201~", L"reprise-nothing");  // the end of a paste whose beginning was lost
-    BindAll({L"\\e\\r", L"^J"}, L"reprise-newline");
+    library_.set(edit_, EL_ADDFN, L"reprise-up", L"the line above, or what was entered before", &LibEdit::Up);
+    library_.set(edit_, EL_ADDFN, L"reprise-down", L"the line below, or what was entered next", &LibEdit::Down);
+    library_.set(edit_, EL_ADDFN, L"reprise-complete", L"completes", &LibEdit::Complete);
+    library_.set(edit_, EL_ADDFN, L"reprise-take", L"takes what was chosen in a menu", &LibEdit::Take);
+    library_.set(edit_, EL_ADDFN, L"reprise-editor", L"opens the person's own editor", &LibEdit::OwnEditor);
+    library_.set(edit_, EL_ADDFN, L"reprise-unfold", L"unfolds", &LibEdit::Outside<Command::kUnfold>);
+    library_.set(edit_, EL_ADDFN, L"reprise-mode", L"the next mode", &LibEdit::Outside<Command::kNextMode>);
+    library_.set(edit_, EL_ADDFN, L"reprise-search", L"searches", &LibEdit::Outside<Command::kSearch>);
+    library_.set(edit_, EL_ADDFN, L"reprise-transcript", L"the transcript", &LibEdit::Transcript);
+    library_.set(edit_, EL_ADDFN, L"reprise-keys", L"shows the keys", &LibEdit::ShowKeys);
     // A paste may hold characters that the terminal would turn into signals.
     for (const wchar_t* mode : {L"-isig", L"-icrnl", L"-inlcr"}) {
       library_.set(edit_, EL_SETTY, L"-d", mode, static_cast<wchar_t*>(nullptr));
     }
-    library_.set(edit_, EL_ADDFN, L"reprise-up", L"the line above, or what was entered before", &LibEdit::Up);
-    library_.set(edit_, EL_ADDFN, L"reprise-down", L"the line below, or what was entered next", &LibEdit::Down);
-    BindAll({L"\\e[A", L"^P"}, L"reprise-up");
-    BindAll({L"\\e[B", L"^N"}, L"reprise-down");
     // libedit miscounts moved characters in texts of several rows when it inserts or deletes with these, so it must
     // redraw them.
     for (const wchar_t* capability : {L"ic", L"im", L"ei", L"IC", L"dc", L"DC"}) {
       library_.set(edit_, EL_SETTC, capability, L"", static_cast<wchar_t*>(nullptr));
     }
-    Bind(L"\\e[1~", L"ed-move-to-beg");
-    Bind(L"\\e[4~", L"ed-move-to-end");
-    Bind(L"\\e[3~", L"ed-delete-next-char");
-    Bind(L"\\e[1;5C", L"em-next-word");
-    Bind(L"\\e[1;5D", L"ed-prev-word");
-    Bind(L"^R", L"em-inc-search-prev");
-    library_.set(edit_, EL_ADDFN, L"reprise-complete", L"completes", &LibEdit::Complete);
-    library_.set(edit_, EL_ADDFN, L"reprise-editor", L"opens the person's own editor", &LibEdit::OwnEditor);
-    library_.set(edit_, EL_ADDFN, L"reprise-command", L"has an effect outside of the line", &LibEdit::Outside);
-    BindAll({L"^O", L"^T", L"\\e[Z"}, L"reprise-command");
-    Bind(L"^I", L"reprise-complete");
-    Bind(L"^X^E", L"reprise-editor");
+    SetKeys(KeyTable(), /*is_vi=*/false);
   }
   ~LibEdit() override {
     if (edit_ != nullptr) library_.end(edit_);
@@ -153,7 +148,43 @@ class LibEdit final : public LineEditor {
     library_.history(history_, &event, H_CLEAR);
   }
 
-  void SetCompletion(Completion completion) override { completion_ = std::move(completion); }
+  void RememberOlder(const std::vector<std::string>& texts) override {
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      past_.insert(past_.begin() + static_cast<std::ptrdiff_t>(i), Wide(texts[i]));
+    }
+    past_at_ += texts.size();
+  }
+  std::vector<std::string> Remembered() const override {
+    std::vector<std::string> texts;
+    for (const std::wstring& text : past_) texts.push_back(Narrow(text));
+    return texts;
+  }
+  bool TakesEscape() const override { return is_vi_ && !IsEmpty(); }
+
+  // Choosing the editor gives all keys their meaning of libedit, so the others follow. In vi's command mode, letters
+  // and Ctrl keys keep that meaning.
+  void SetKeys(const KeyTable& keys, bool is_vi) override {
+    is_vi_ = is_vi;
+    library_.set(edit_, EL_EDITOR, is_vi ? L"vi" : L"emacs");
+    const KeyTable usual;
+    for (const KeyTable::Row& row : usual.rows()) BindRow(row, L"reprise-nothing");
+    for (const KeyTable::Row& row : keys.rows()) BindRow(row, row.action->function);
+    Bind(L"\\e[200~", L"reprise-paste");
+    Bind(L"\\e[201~", L"reprise-nothing");  // the end of a paste whose beginning was lost
+    Bind(L"\\e[C", L"ed-next-char");
+    Bind(L"\\e[D", L"ed-prev-char");
+    Bind(L"\\e[3~", L"ed-delete-next-char");
+    Bind(kTakeKey, L"reprise-take");
+    if (is_vi) Bind(kViEscape, L"vi-command-mode");
+    library_.set(edit_, EL_BIND, L"?", L"reprise-keys", static_cast<wchar_t*>(nullptr));
+  }
+
+  void SetMenu(Menu& menu) override { menu_ = &menu; }
+  bool CloseMenu() override {
+    if (menu_ == nullptr || !menu_->is_open()) return false;
+    menu_->Close();
+    return true;
+  }
   void SetCommands(std::function<void(Command)> run) override { run_ = std::move(run); }
 
   bool IsEmpty() const override {
@@ -215,17 +246,31 @@ class LibEdit final : public LineEditor {
   static unsigned char NewLine(::EditLine* edit, wint_t) { return Of(edit).Insert(L"\n"); }
   static unsigned char Nothing(::EditLine*, wint_t) { return CC_NORM; }
   static unsigned char Complete(::EditLine* edit, wint_t) { return Of(edit).CompleteLine(); }
-  static unsigned char Outside(::EditLine* edit, wint_t last_of_key) { return Of(edit).RunCommand(last_of_key); }
+  static unsigned char Take(::EditLine* edit, wint_t) { return Of(edit).TakeChosen(); }
+  template <Command kCommand>
+  static unsigned char Outside(::EditLine* edit, wint_t) {
+    return Of(edit).RunCommand(kCommand);
+  }
+  static unsigned char Transcript(::EditLine* edit, wint_t) { return Of(edit).ShowTranscript(); }
+  static unsigned char ShowKeys(::EditLine* edit, wint_t key) { return Of(edit).ShowKeysOrInsert(key); }
   static unsigned char OwnEditor(::EditLine* edit, wint_t) { return Of(edit).OpenOwnEditor(); }
   static unsigned char Up(::EditLine* edit, wint_t) { return Of(edit).GoUp(); }
   static unsigned char Down(::EditLine* edit, wint_t) { return Of(edit).GoDown(); }
 
+  // Also in vi's command mode, whose keys are in the other map.
   void Bind(const wchar_t* keys, const wchar_t* function) {
     library_.set(edit_, EL_BIND, keys, function, static_cast<wchar_t*>(nullptr));
+    if (is_vi_) library_.set(edit_, EL_BIND, L"-a", keys, function, static_cast<wchar_t*>(nullptr));
   }
 
-  void BindAll(std::initializer_list<const wchar_t*> all, const wchar_t* function) {
-    for (const wchar_t* const keys : all) Bind(keys, function);
+  void BindRow(const KeyTable::Row& row, const wchar_t* function) {
+    if (row.action->function == nullptr) return;
+    for (const std::string& key : row.keys) {
+      Bind(KeySequence(key).c_str(), function);
+      // Terminals have two codes for these.
+      if (key == "home") Bind(L"\\e[H", function);
+      if (key == "end") Bind(L"\\e[F", function);
+    }
   }
 
   bool GiveUp() {
@@ -268,9 +313,11 @@ class LibEdit final : public LineEditor {
       library_.move(edit_, -static_cast<int>(before.size() - std::min(begin + place, end)));
       return CC_REFRESH;
     }
+    if (past_at_ == 0 && run_) run_(Command::kOlder);
     if (past_at_ == 0) return CC_ERROR;
     if (past_at_ == past_.size()) draft_ = std::wstring(before) + std::wstring(behind);
     Replace(past_[--past_at_]);
+    is_from_history_ = true;
     return CC_REFRESH;
   }
 
@@ -285,37 +332,86 @@ class LibEdit final : public LineEditor {
     if (past_at_ >= past_.size()) return CC_ERROR;
     ++past_at_;
     Replace(past_at_ == past_.size() ? draft_ : past_[past_at_]);
+    is_from_history_ = true;
     return CC_REFRESH;
   }
 
+  std::string BeforeCursor() const { return Narrow(AroundCursor().first); }
+
+  // The Tab key without an open menu: completes the line as far as all matches agree, or else shows them.
   unsigned char CompleteLine() {
-    const LineInfoW* const line = library_.line(edit_);
-    if (!completion_.complete || line->cursor != line->lastchar) return CC_ERROR;
-    const std::wstring before(line->buffer, line->cursor);
-    const std::vector<std::string> candidates = completion_.complete(Narrow(before));
-    if (candidates.empty()) return CC_ERROR;
-    std::wstring common = Wide(candidates.front());
-    for (const std::string& candidate : candidates) {
-      const std::wstring other = Wide(candidate);
-      common.resize(static_cast<std::size_t>(
-          std::mismatch(common.begin(), common.end(), other.begin(), other.end()).first - common.begin()));
+    if (menu_ == nullptr) return CC_ERROR;
+    const std::string before = BeforeCursor();
+    menu_->Open(before);
+    const std::vector<const MenuItem*> matches = menu_->Matches();
+    if (matches.empty()) return CC_ERROR;
+    std::string common = matches.front()->line;
+    for (const MenuItem* const match : matches) {
+      common.resize(static_cast<std::size_t>(std::ranges::mismatch(common, match->line).in1 - common.begin()));
     }
-    if (common.size() > before.size()) {
-      Replace(common);
-      return CC_REFRESH;
+    common.resize(common.size() - IncompleteUtf8Tail(common));
+    if (common.size() <= before.size() || !common.starts_with(before)) {
+      if (matches.size() > 1) return CC_NORM;
+      common = matches.front()->line;
     }
-    if (candidates.size() == 1) return CC_ERROR;
-    completion_.show(candidates);
+    taken_ = Wide(common);
+    return TakeChosen();
+  }
+
+  // Puts what was chosen in place of the text before the cursor.
+  unsigned char TakeChosen() {
+    menu_->Close();
+    library_.remove(edit_, static_cast<int>(AroundCursor().first.size()));
+    library_.insert(edit_, std::exchange(taken_, {}).c_str());
+    return CC_REFRESH;
+  }
+
+  // Shows the menu for the present line, unless more keys have come: what they do must not depend on a list that nobody
+  // has seen.
+  void UpdateMenu() {
+    if (menu_ == nullptr || pastes_ || keys_.HasKey()) return;
+    menu_->Update(BeforeCursor(), !std::exchange(is_from_history_, false));
+  }
+
+  // Whether the open menu takes this key. Enter, which may send the line, is not taken if a text follows the cursor.
+  bool MenuTakes(const std::string& key) {
+    if (menu_ == nullptr || pastes_ || !menu_->is_open()) return false;
+    const std::string before = BeforeCursor();
+    if (key == "\r") {
+      const MenuItem* const entered = menu_->EnteredFor(before);
+      if (entered == nullptr) return false;
+      taken_ = Wide(entered->line);
+      key_ = kTakeKey;
+      if (entered->is_whole && AroundCursor().second.empty()) key_ += L'\r';
+      return true;
+    }
+    const bool is_up = key == "\x1b[A" || key == "\x10", is_down = key == "\x1b[B" || key == "\x0e";
+    if (key != "\t" && !is_up && !is_down) return false;
+    menu_->Update(before, /*opens=*/true);
+    if (!menu_->is_open()) return false;
+    if (key == "\t") {
+      taken_ = Wide(menu_->Chosen()->line);
+      key_ = kTakeKey;
+    } else {
+      menu_->Move(is_up ? -1 : 1);
+    }
+    return true;
+  }
+
+  unsigned char RunCommand(Command command) {
+    if (run_) run_(command);
+    if (command == Command::kSearch && menu_ != nullptr) menu_->Open(BeforeCursor());
     return CC_NORM;
   }
 
-  unsigned char RunCommand(wint_t last_of_key) {
+  // Only if no more has come: "?what" is a text.
+  unsigned char ShowKeysOrInsert(wint_t key) {
+    if (!IsEmpty() || pastes_ || keys_.HasKey()) return Insert(std::wstring(1, static_cast<wchar_t>(key)));
+    return RunCommand(Command::kShowKeys);
+  }
+
+  unsigned char ShowTranscript() {
     if (!run_) return CC_NORM;
-    constexpr wint_t kCtrlT = 0x14;
-    if (last_of_key != kCtrlT) {
-      run_(last_of_key == L'Z' ? Command::kNextMode : Command::kUnfold);
-      return CC_NORM;
-    }
     LendTerminal([this] { run_(Command::kTranscript); });
     keys_.Resized();  // not every pager leaves the screen as it was
     return CC_NORM;
@@ -351,10 +447,11 @@ class LibEdit final : public LineEditor {
   bool NextCharacter(wchar_t& character) {
     if (!prefill_.empty()) Prefill();
     while (key_.empty()) {
+      UpdateMenu();
       std::string key;
       switch (keys_.NextKey(key)) {
         case KeySource::Came::kKey:
-          key_ = Wide(key);
+          if (!MenuTakes(key)) key_ = key == kEscapeKey ? kViEscape : Wide(key);
           break;
         case KeySource::Came::kGivenUp:
           return GiveUp();
@@ -376,7 +473,9 @@ class LibEdit final : public LineEditor {
   unsigned char TakePaste() {
     std::wstring pasted;
     wchar_t character = 0;
+    pastes_ = true;
     while (!pasted.ends_with(kWidePasteEnd) && NextCharacter(character)) pasted += character;
+    pastes_ = false;
     const bool is_whole = pasted.ends_with(kWidePasteEnd);
     if (is_whole) pasted.resize(pasted.size() - kWidePasteEnd.size());
     std::wstring text;
@@ -416,7 +515,11 @@ class LibEdit final : public LineEditor {
   std::vector<std::wstring> past_;  // oldest first
   std::size_t past_at_ = 0;         // the one shown; after the last: draft_, or none yet
   std::wstring draft_;              // the text before one of them was shown
-  Completion completion_;
+  Menu* menu_ = nullptr;
+  std::wstring taken_;  // what TakeChosen puts into the line
+  bool is_vi_ = false;
+  bool pastes_ = false;           // a paste is being read
+  bool is_from_history_ = false;  // the text was not typed
   std::function<void(Command)> run_;
 };
 

@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "terminal/key_table.h"
+#include "terminal/menu.h"
+
 namespace reprise {
 
 // The source of a LineEditor's keys.
@@ -21,6 +24,8 @@ class KeySource {
   virtual ~KeySource() = default;
   // Blocks for the next key (Key::Kind::kEdits, see keys.h), or for another event of the person or the program.
   virtual Came NextKey(std::string& key) = 0;
+  // Whether a key has arrived already.
+  virtual bool HasKey() const = 0;
   // The editor knows the terminal's new size; the source must draw the screen again.
   virtual void Resized() = 0;
   // Restores the terminal's mode for another program, and takes it back.
@@ -42,26 +47,31 @@ class LineEditor {
     kEnd,      // Ctrl-D on an empty line
     kGivenUp,  // by the source; `text` is the present text
   };
-  // Shows `prompt` (without line ends) and edits `text` until Enter. Alt-Enter, Shift-Enter and Ctrl-J begin another
-  // line, Ctrl-X Ctrl-E opens the text in the person's own editor ($VISUAL, $EDITOR). After kGivenUp, the next Edit
-  // continues with the cursor at its place.
+  // Shows `prompt` (without line ends) and edits `text` until Enter. After kGivenUp, the next Edit continues with the
+  // cursor at its place.
   virtual Came Edit(const std::string& prompt, std::string& text) = 0;
   // Whether the text is empty. REQUIRES: an Edit runs.
   virtual bool IsEmpty() const = 0;
   // Adds a text to the history, which cursor-up in the first line brings back.
   virtual void Remember(const std::string& text) = 0;
+  // Adds texts, oldest first, before all others of the history.
+  virtual void RememberOlder(const std::vector<std::string>& texts) = 0;
   // Clears the history.
   virtual void ForgetAll() = 0;
+  // The history, oldest first.
+  virtual std::vector<std::string> Remembered() const = 0;
+  // Uses these keys from the next Edit on.
+  virtual void SetKeys(const KeyTable& keys, bool is_vi) = 0;
 
-  // `complete` returns the whole lines with which the Tab key may replace a line that begins with the text before the
-  // cursor. Several lines go to `show`, and the edited line becomes their common beginning.
-  struct Completion {
-    std::function<std::vector<std::string>(const std::string& line)> complete;
-    std::function<void(const std::vector<std::string>& lines)> show;
-  };
-  virtual void SetCompletion(Completion completion) = 0;
-  // Keys with an effect outside of the line: Ctrl-O, Ctrl-T and Shift-Tab.
-  enum class Command { kUnfold, kTranscript, kNextMode };
+  // Offers completions of the line, and takes its keys while it is open: the arrows, Tab and Enter. It must outlive the
+  // editor.
+  virtual void SetMenu(Menu& menu) = 0;
+  // Whether a menu was open.
+  virtual bool CloseMenu() = 0;
+  // Whether the Esc key is the editor's own, as in vi.
+  virtual bool TakesEscape() const = 0;
+  // Keys with an effect outside of the line. kOlder: older texts of the history are wanted.
+  enum class Command { kUnfold, kTranscript, kNextMode, kSearch, kShowKeys, kOlder };
   // `run` gets kTranscript while the terminal is in its former mode, for a program of its own.
   virtual void SetCommands(std::function<void(Command)> run) = 0;
 

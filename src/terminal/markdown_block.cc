@@ -377,7 +377,7 @@ class BlockWriter {
 
   void AppendCodeTitle(const MD_ATTRIBUTE& info) {
     const std::string title = AttributeText(info);
-    is_diff_ = IsDiff(title);
+    colours_ = CodeColours(title, style_);
     for (const std::string& line : CodeTitle(title, style_, Room())) AppendLine(line);
   }
 
@@ -386,7 +386,7 @@ class BlockWriter {
     while (!rest.empty()) {
       const std::string_view line = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-      for (const std::string& piece : CodeLine(line, is_diff_, style_, Room())) AppendLine(piece);
+      for (const std::string& piece : CodeLine(line, colours_, style_, Room())) AppendLine(piece);
     }
     code_.reset();
   }
@@ -453,7 +453,7 @@ class BlockWriter {
   std::vector<Link> links_;
   std::map<Style::Role, int> roles_;  // open spans of each role
   std::string text_, plain_;
-  bool is_diff_ = false;  // whether code_ is a diff
+  CodeColours colours_{"", style_};  // of code_
   std::optional<std::string> code_;
   TerminalTable table_;
   std::vector<std::string> row_;
@@ -485,15 +485,9 @@ std::vector<std::string> CodeTitle(std::string_view info, const Style& style, in
   return {"  " + style.Paint(Style::kDim, CutToWidth(WithoutTabs(VisibleLine(info)), width - 2))};
 }
 
-bool IsDiff(std::string_view info) {
-  const std::string_view language = info.substr(0, info.find_first_of(" \t"));
-  return language == "diff" || language == "patch";
-}
-
-std::vector<std::string> CodeLine(std::string_view line, bool is_diff, const Style& style, int width) {
+std::vector<std::string> CodeLine(std::string_view line, CodeColours& colours, const Style& style, int width) {
   if (line.empty()) return {""};
-  std::string text = WithoutTabs(Indented(line, ""));
-  if (is_diff) text = style.Paint(RoleOfDiffLine(line), text);
+  const std::string text = colours.Paint(WithoutTabs(Indented(line, "")));
   return HardWrap(text, width, "  ", style.Paint(Style::kDim, "↪ "));
 }
 

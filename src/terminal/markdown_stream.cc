@@ -197,7 +197,8 @@ std::vector<std::string> MarkdownStream::Tail() const {
     lines = PlainLines(line, width_);
   } else if (block_ == Block::kFence) {
     const bool may_be_end = CountOf(line, fence_) == line.size();
-    if (!may_be_end) lines = CodeLine(WithoutIndent(line, fence_indent_), is_diff_, style_, width_);
+    CodeColours colours = colours_;  // the line is not final
+    if (!may_be_end) lines = CodeLine(WithoutIndent(line, fence_indent_), colours, style_, width_);
   } else if (!repeats_head_ || !line.empty()) {
     const std::string blank(std::min<std::size_t>(blank_lines_, 1), '\n');
     lines = Drawn(held_ + (line.empty() ? "" : blank + WithDefinitionAsText(line)));
@@ -375,6 +376,7 @@ void MarkdownStream::Begin(const std::string& line) {
   follows_blank_ = false;
   if (indent >= 4) {
     block_ = Block::kIndentedCode;
+    colours_ = CodeColours("", style_);
     EmitCode(line, 4);
   } else if (mark) {
     BeginItem(line);
@@ -387,7 +389,7 @@ void MarkdownStream::Begin(const std::string& line) {
     fence_length_ = CountOf(text, fence_);
     fence_indent_ = indent;
     const std::string_view info = IndentOf(text.substr(fence_length_)).text;
-    is_diff_ = IsDiff(info);
+    colours_ = CodeColours(info, style_);
     Emit(CodeTitle(info.substr(0, info.find_last_not_of(" \t") + 1), style_, width_));
   } else {
     block_ = text.starts_with('>') ? Block::kQuote : Block::kParagraph;
@@ -460,7 +462,7 @@ void MarkdownStream::EndBlock() {
 
 void MarkdownStream::EmitCode(std::string_view line, std::size_t indent) {
   drawn_bytes_ += line.size();
-  Emit(CodeLine(WithoutIndent(line, indent), block_ == Block::kFence && is_diff_, style_, width_));
+  Emit(CodeLine(WithoutIndent(line, indent), colours_, style_, width_));
 }
 
 void MarkdownStream::Emit(std::vector<std::string> lines) {

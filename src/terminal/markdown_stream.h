@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "terminal/code_colours.h"
 #include "terminal/terminal_style.h"
 
 namespace reprise {
@@ -25,11 +26,9 @@ std::vector<std::string> PlainLines(std::string_view text, int width);
 
 // The line above a block of code, mostly its language.
 std::vector<std::string> CodeTitle(std::string_view info, const Style& style, int width);
-// One line of code, indented by two columns, and of a diff in its colour. Too wide lines continue in further lines,
-// which begin with a mark.
-std::vector<std::string> CodeLine(std::string_view line, bool is_diff, const Style& style, int width);
-// Whether a block of code with this info string is a diff.
-bool IsDiff(std::string_view info);
+// One line of code, indented by two columns, in its colours. Too wide lines continue in further lines, which begin with
+// a mark.
+std::vector<std::string> CodeLine(std::string_view line, CodeColours& colours, const Style& style, int width);
 
 // Turns Markdown that arrives in pieces into lines for a terminal (see MarkdownLines). The lines do not depend on how
 // the text is cut into pieces.
@@ -98,9 +97,9 @@ class MarkdownStream {
 
   char fence_ = 0;  // the character
   std::size_t fence_length_ = 0, fence_indent_ = 0;
-  bool is_diff_ = false;         // the content of the fence
-  std::size_t blank_lines_ = 0;  // within an item or indented code; they belong to it if it goes on
-  char item_mark_ = 0;           // equal in all items of a list: the bullet, or the character after the number
+  CodeColours colours_{"", style_};  // of the fence's content
+  std::size_t blank_lines_ = 0;      // within an item or indented code; they belong to it if it goes on
+  char item_mark_ = 0;               // equal in all items of a list: the bullet, or the character after the number
   std::optional<unsigned> item_number_;
   std::size_t item_indent_ = 0;  // of the item's content
   std::string table_head_;       // its first two lines

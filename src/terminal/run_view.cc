@@ -417,11 +417,15 @@ std::string RunView::StatusLine() const {
   const auto passed = Clock::now() - begun_;
   const auto step = static_cast<std::size_t>(passed / kSpinnerStep);
   std::string line = std::string(kSpinner[step % kSpinner.size()]) + " " + doing_ + " · " + Seconds(passed);
-  if (const auto tokens = input_tokens_ + output_tokens_; tokens != 0) line += " · " + Grouped(tokens) + " tokens";
-  if (context_window_ != 0 && context_tokens_ != 0) {
-    line += " · context " + std::to_string(context_tokens_ * 100 / context_window_) + " %";
+  if (const auto tokens = input_tokens_ + output_tokens_; tokens != 0) {
+    line += " · " + Grouped(tokens) + " tokens";
   }
   return line + " · Ctrl-C stops";
+}
+
+std::string RunView::Context() const {
+  if (context_window_ == 0 || context_tokens_ == 0) return {};
+  return "context " + std::to_string(context_tokens_ * 100 / context_window_) + " %";
 }
 
 std::vector<std::string> RunView::Below() const {

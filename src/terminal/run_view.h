@@ -45,7 +45,11 @@ class RunView {
   std::vector<std::string> Below() const;
   // The tokens of the last request and its response, with which the next request begins.
   std::uint64_t context_tokens() const { return context_tokens_; }
-  // For the status line; 0 if unknown.
+  // "context 12 %": how much of the model's window the conversation fills; empty if unknown.
+  std::string Context() const;
+  // Another conversation begins.
+  void ForgetContext() { context_tokens_ = context_window_ = 0; }
+  // 0 if unknown.
   void SetContextWindow(std::uint64_t tokens) { context_window_ = tokens; }
 
  private:

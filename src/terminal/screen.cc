@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string_view>
 #include <utility>
 
 #include "base/terminal_text.h"
@@ -17,6 +18,30 @@ namespace {
 constexpr int kLeastColumns = 20, kLeastRows = 6;
 constexpr int kRowsForInput = 3;         // at least, below the changing lines
 constexpr std::size_t kKeptLines = 500;  // for redrawing
+
+// Makes the web addresses in a line links (OSC 8), to what is written and nowhere else. One that reaches the end of the
+// row may go on in the next, so it stays as it is.
+std::string WithLinks(std::string_view line, int columns) {
+  constexpr std::string_view kNoEnd = ".,;:!?)]}'\"*";
+  std::string out;
+  int used = 0;  // columns of `out`
+  for (std::size_t at = line.find("http"); at != std::string_view::npos; at = line.find("http")) {
+    out += line.substr(0, at);
+    used += DisplayWidth(line.substr(0, at));
+    line.remove_prefix(at);
+    const auto other = std::ranges::find_if(line, [](char c) { return c <= ' ' || c > '~' || c == '<' || c == '>'; });
+    std::string_view address = line.substr(0, static_cast<std::size_t>(other - line.begin()));
+    const bool is_last = other == line.end() && used + DisplayWidth(line) >= columns;
+    while (!address.empty() && kNoEnd.find(address.back()) != std::string_view::npos) address.remove_suffix(1);
+    const bool is_link = !is_last && (address.starts_with("http://") || address.starts_with("https://"));
+    if (!is_link) address = line.substr(0, 4);
+    const std::string text(address);
+    out += is_link ? "\x1b]8;;" + text + "\a" + text + "\x1b]8;;\a" : text;
+    used += static_cast<int>(address.size());
+    line.remove_prefix(address.size());
+  }
+  return out.append(line);
+}
 
 }  // namespace
 
@@ -51,7 +76,7 @@ void Screen::TakeOff(int input_row, std::size_t kept) {
 void Screen::WriteLines() {
   std::string text;
   for (std::string& line : pending_) {
-    text.append(line).append("\n");
+    text.append(line.find("://") == std::string::npos ? line : WithLinks(line, columns_)).append("\n");
     last_.push_back(std::move(line));
     if (last_.size() > kKeptLines) last_.pop_front();
   }
@@ -70,10 +95,13 @@ bool Screen::DrawInPlace(int input_row) {
     rows += rows_of_line;
     if (below_[i] == shown_below_[i]) continue;
     if (rows_of_line != 1 || RowsOf({shown_below_[i]}) != 1 || rows >= rows_) return false;
-    text += "\x1b[" + std::to_string(rows) + "A\r" + below_[i] + "\x1b[K\0338\0337";
+    const LineChange change = ChangeOfLine(shown_below_[i], below_[i]);
+    text += "\x1b[" + std::to_string(rows) + "A\r";
+    if (change.column > 0) text += "\x1b[" + std::to_string(change.column) + "C";
+    text += change.text + "\0338\0337";
   }
   shown_below_ = below_;
-  if (!text.empty()) Print("\0337" + text);
+  if (!text.empty()) Print("\0337" + text.substr(0, text.size() - 2));
   return true;
 }
 
@@ -134,7 +162,7 @@ void Screen::Resize() {
   std::size_t first = last_.size();
   while (first > 0 && (room -= RowsOf({last_[first - 1]})) >= 0) --first;
   Print("\x1b[H\x1b[2J");
-  for (std::size_t i = first; i < last_.size(); ++i) Print(last_[i] + "\n");
+  for (std::size_t i = first; i < last_.size(); ++i) Print(WithLinks(last_[i], columns_) + "\n");
   shown_below_.clear();
   for (const std::string& line : below_) Print(line + "\n");
   shown_below_ = below_;

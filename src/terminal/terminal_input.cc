@@ -284,6 +284,11 @@ KeySource::Came TerminalInput::NextKey(std::string& key) {
       read_.erase(0, first->length);
       if (first->bytes == kPasteBegin) in_paste_ = true;
       if (first->bytes == kPasteEnd) in_paste_ = false;
+      if (first->kind == Key::Kind::kEscape && editor_->CloseMenu()) continue;
+      if (first->kind == Key::Kind::kEscape && editor_->TakesEscape()) {
+        key = kEscapeKey;
+        return KeySource::Came::kKey;
+      }
       if (first->kind == Key::Kind::kEscape) return GiveUp(Came::kEscape);
       if (first->kind != Key::Kind::kEdits) continue;
       if (!in_paste_ && first->bytes == kInterruptKey) return GiveUp(Came::kInterrupt);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,8 +14,14 @@ enum class Colour { kNever, kAlways };
 // then CLICOLOR_FORCE, then TERM=dumb), and then whether the output is a terminal.
 Colour DecideColour(std::string_view flag, const Environment& environment, bool is_terminal);
 
-// Emphasis of text at a terminal: attributes and the 16 standard colours, which follow the user's theme, light or dark.
-// No backgrounds, and no black, white or grey, which are invisible in one of the two.
+// kTerminal: attributes and the 16 standard colours, which follow the terminal's own theme, light or dark. No
+// backgrounds, and no black, white or grey, which are invisible in one of the two. The others have colours of their
+// own, among 256.
+enum class Theme { kTerminal, kDark, kLight };
+// "terminal", "dark" or "light".
+std::optional<Theme> ThemeNamed(std::string_view name);
+
+// Emphasis of text at a terminal.
 class Style {
  public:
   enum class Role {
@@ -31,13 +38,27 @@ class Style {
     kRemoved,
     kWarning,
     kError,
-    kAccent
+    kAccent,
+    // of programs
+    kKeyword,
+    kString,
+    kNumber,
+    kComment,
+    // of lines of a diff, and what has changed in them
+    kAddedLine,
+    kRemovedLine,
+    kAddedPart,
+    kRemovedPart
   };
   using enum Role;
 
-  explicit Style(Colour colour) : colour_(colour) {}
+  explicit Style(Colour colour, Theme theme = Theme::kTerminal) : colour_(colour), theme_(theme) {}
 
   bool has_colour() const { return colour_ == Colour::kAlways; }
+  // Whether lines of a diff have a background, on which code can have its colours.
+  bool has_backgrounds() const { return has_colour() && theme_ != Theme::kTerminal; }
+  // What begins the role; empty without colour.
+  std::string_view Sequence(Role role) const;
 
   // `text` in that role; it may hold painted text. Ends with a reset. Painting stops at each line end and begins again
   // after it. Without colour, or for an empty text, returns the text itself.
@@ -45,6 +66,7 @@ class Style {
 
  private:
   Colour colour_;
+  Theme theme_;
 };
 
 // The length of the Style sequence that `text` begins with, or 0.

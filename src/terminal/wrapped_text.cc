@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "base/terminal_text.h"
@@ -217,6 +219,84 @@ std::string CutToWidth(std::string_view text, int width) {
     if (part.is_paint) painted = part.text != kPaintReset;
   }
   return out + "…" + std::string(painted ? kPaintReset : "");
+}
+
+namespace {
+
+// A character with the marks on it, and what paints it.
+struct Cell {
+  std::string text, paint;
+  int width = 0;
+  bool operator==(const Cell&) const = default;
+};
+
+std::vector<Cell> CellsOf(std::string_view line) {
+  std::vector<Cell> cells;
+  std::string paint;
+  while (!line.empty()) {
+    const TextPart part = NextTextPart(line);
+    line.remove_prefix(part.text.size());
+    if (part.is_paint) {
+      paint = part.text == kPaintReset ? std::string() : paint + std::string(part.text);
+    } else if (part.width == 0 && !cells.empty()) {
+      cells.back().text += part.text;
+    } else {
+      cells.push_back({std::string(part.text), paint, part.width});
+    }
+  }
+  return cells;
+}
+
+int WidthOf(std::span<const Cell> cells) {
+  int width = 0;
+  for (const Cell& cell : cells) width += cell.width;
+  return width;
+}
+
+std::string PaintedText(std::span<const Cell> cells) {
+  std::string text, paint;
+  for (const Cell& cell : cells) {
+    if (cell.paint != paint) text += std::string(paint.empty() ? "" : kPaintReset) + cell.paint;
+    paint = cell.paint;
+    text += cell.text;
+  }
+  return text + std::string(paint.empty() ? "" : kPaintReset);
+}
+
+}  // namespace
+
+std::vector<std::string_view> CharactersOf(std::string_view text) {
+  std::vector<std::string_view> characters;
+  while (!text.empty()) {
+    const TextPart part = NextTextPart(text);
+    if (part.width == 0 && !characters.empty()) {
+      const std::string_view last = characters.back();
+      characters.back() = {last.data(), last.size() + part.text.size()};
+    } else {
+      characters.push_back(part.text);
+    }
+    text.remove_prefix(part.text.size());
+  }
+  return characters;
+}
+
+std::string WithPaintOn(std::string_view line, TextSpan part, std::string_view paint) {
+  std::vector<Cell> cells = CellsOf(line);
+  for (std::size_t i = part.begin; i < std::min(part.end, cells.size()); ++i) cells[i].paint += paint;
+  return PaintedText(cells);
+}
+
+LineChange ChangeOfLine(std::string_view before, std::string_view after) {
+  const std::vector<Cell> old = CellsOf(before), now = CellsOf(after);
+  const auto same = static_cast<std::size_t>(std::ranges::mismatch(old, now).in1 - old.begin());
+  std::span<const Cell> old_rest = std::span(old).subspan(same), rest = std::span(now).subspan(same);
+  const int column = WidthOf(std::span(now).first(same));
+  if (WidthOf(old_rest) != WidthOf(rest)) return {column, PaintedText(rest) + "\x1b[K"};
+  while (!rest.empty() && !old_rest.empty() && rest.back() == old_rest.back()) {
+    rest = rest.first(rest.size() - 1);
+    old_rest = old_rest.first(old_rest.size() - 1);
+  }
+  return {column, PaintedText(rest)};
 }
 
 namespace {

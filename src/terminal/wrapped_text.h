@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,22 @@ std::string WithoutTabs(std::string_view line, std::string_view mark = {});
 
 // The first `width` columns, ending with "…" if text was cut.
 std::string CutToWidth(std::string_view text, int width);
+
+// How a painted line of the terminal becomes another one: `text` is written from the column on.
+struct LineChange {
+  int column = 0;
+  std::string text;
+};
+LineChange ChangeOfLine(std::string_view before, std::string_view after);
+
+// Places in a line, in characters; marks on a character belong to it.
+struct TextSpan {
+  std::size_t begin = 0, end = 0;
+};
+// The characters of a text that is not painted.
+std::vector<std::string_view> CharactersOf(std::string_view text);
+// Adds a Style sequence to a part of a painted line.
+std::string WithPaintOn(std::string_view line, TextSpan part, std::string_view paint);
 
 struct TerminalTable {
   enum class Alignment { kLeft, kCentre, kRight };

@@ -270,10 +270,10 @@ TEST_CASE("openapi.json: its components are the schema files (else run scripts/o
     if (!components.contains(name)) {
       INFO(name << " is missing");
       const std::set<std::string> on_disk = {
-          "api_tokens",    "bisect_report", "blame",          "blob",         "chat",          "checks",
-          "config",        "file_record",   "hook_input",     "hook_output",  "import_report", "jwe",
-          "jwe_protected", "keys",          "protected_keys", "queue_file",   "rules_report",  "suggested_rule",
-          "test_report",   "trusted",       "proof",          "proof_report", "verify_report", "what_if_report"};
+          "api_tokens",     "bisect_report", "blame",         "blob",           "chat",     "checks",        "config",
+          "file_record",    "hook_input",    "hook_output",   "import_report",  "jwe",      "jwe_protected", "keys",
+          "protected_keys", "queue_file",    "rules_report",  "suggested_rule", "terminal", "test_report",   "trusted",
+          "proof",          "proof_report",  "verify_report", "what_if_report"};
       CHECK(on_disk.contains(name));
       continue;
     }

@@ -74,7 +74,7 @@ def test_a_conversation_begins_with_the_message_of_the_command_line(begin):
 
 
 def test_a_first_message_may_run_a_command_of_the_client(begin):
-    begin("/mode edits").opened().until("/mode").ready()
+    begin("/mode edits").opened().until("mode edits").ready()
     begin("//mode is a word").opened().until("> /mode is a word").ready()
 
 

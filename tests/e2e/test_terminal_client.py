@@ -289,7 +289,7 @@ def test_an_approval_shows_the_difference(attached, server, provider, columns, e
     chat.say("change it").until("allow?")
     screen = chat.screen
     assert any(line.startswith("write_file notes.txt") and "risk" in line for line in screen), screen
-    assert any(line.startswith("-two") for line in screen) and any(line.startswith("+2") for line in screen), screen
+    assert any(line.startswith("   2 -two") for line in screen) and any(line.startswith("   2 +2") for line in screen), screen
     assert all(len(line) <= columns for line in screen)
     assert bool(COLOURED.search(chat.raw)) == (environment == {})
     chat.answer("y").until("done").ready()
@@ -376,7 +376,7 @@ def test_an_answer_from_elsewhere_takes_the_question_off_the_screen(attached, se
     chat.say("do it").until("allow?")
     server.client.approve("c", "int_001", server.client.get("/approvals").json["approvals"][0]["approval_id"]).expect(200)
     chat.until("done").ready()
-    assert not any("allow?" in line or line.startswith("+1") for line in chat.screen), chat.screen
+    assert not any("allow?" in line or line == "   1 +1" for line in chat.screen), chat.screen
 
 
 def test_a_live_command_shows_its_output_and_the_status_line(alone, home):
@@ -439,12 +439,12 @@ def test_commands_of_a_chat(attached, server, provider):
     chat = attached()
     chat.say("first").until("one").ready().say("second").until("two").ready()
     chat.say("/edit 1 other").until("branch of their own").until("three").ready()
-    chat.say("/branches").until("1. int_002").until("2. int_003 *").ready()
-    chat.say("/branches 1").until("ends at int_002").ready()
+    chat.say("/branches").until("1. second").until("int_002").until("2. other").until("this one").until("int_003").ready("/branches")
+    chat.type("1\r").until("ends at int_002").ready()
     chat.say("/history").until("[1] int_001").until("[2] int_002").ready()
     chat.say("/undo").until("back to int_001").ready("second").type(CLEAR).say("/redo").until("forward to int_002").ready()
     chat.say("/regenerate").until("four").ready()
-    chat.say("/usage").until("this branch:").ready().say("/model").until("* test/scripted").ready()
+    chat.say("/usage").until("this branch:").ready().say("/model").until("test/scripted").until("in use").ready("/model").type(CTRL_C).ready()
     chat.say("/mode").until("here: ask").until("the server: ask").ready().say("/tasks").until("no plan and no tasks").ready()
     chat.say("/export out.md").until("written to out.md").ready()
     assert "other" in (server.home.path / "out.md").read_text() or "first" in (server.home.path / "out.md").read_text()

@@ -209,7 +209,7 @@ def test_calls_that_ask_together_are_asked_one_after_the_other(attached, server,
     chat = attached()
     chat.say("write")
     for name, more in (("a.txt", "2 more ask after this one"), ("b.txt", "1 more asks after this one"), ("c.txt", None)):
-        chat.until(f"write_file {name}").until("allow?")
+        chat.until(f"write_file {name}  (risk").until("allow?")
         asked = [line for line in chat.screen if line.startswith("write_file ")]
         assert asked[-1].startswith(f"write_file {name}") and len(asked) == len(set(asked)), chat.screen
         assert sum(line.startswith("allow?") for line in chat.screen) == len(asked), "each question is shown once, with its answer"
@@ -510,11 +510,28 @@ class Walk:
         self.chat.type(CLEAR)
         self.line = ""
 
+    def menus(self):
+        """Opens a menu, moves in it, and closes it, or takes a command that changes nothing."""
+        if self.line or self.asks:
+            return False
+        def shown():
+            self.chat.quiet(0.02)
+            return any(re.match("[0-9]+/[0-9]+ · ", line) for line in self.chat.screen)
+        takes = self.chosen.random() < 0.5
+        self.chat.type("/task" if takes else self.chosen.choice("/@"))
+        eventually(shown, "the menu is open")
+        for _ in range(self.chosen.randint(0, 3)):
+            self.chat.type(self.chosen.choice([b"\x1b[A", b"\x1b[B"])).quiet(0.02)
+        self.chat.type("\r" if takes else ESC)
+        eventually(lambda: not shown(), "the menu is closed")
+        if not takes:
+            self.chat.type(b"\x7f")
+
     def step(self):
         if len(self.line) > 100:  # a longer line would hide the status line
             self.clears()
         steps = [self.types] * 5 + [self.pastes] * 2 + [self.enters] * 5 + [self.stops] * 2 + [self.waits] * 2 + [self.answers] * 4
-        steps += [self.others, self.resizes]
+        steps += [self.others, self.resizes] + [self.menus] * 3
         while (chosen := self.chosen.choice(steps))() is False:
             pass
         self.done.append(chosen.__name__)
@@ -660,3 +677,94 @@ def test_the_title_and_the_bell(attached, server, provider):
     assert chat.raw.rindex(f"\x1b]2;{folder}\a".encode()) > chat.raw.rindex(f"\x1b]2;? {folder}\a".encode())
     chat.say("/quit")
     assert chat.end() == 0 and chat.raw.endswith(b"\x1b[23;2t") or b"\x1b[23;2t" in chat.raw[-200:]
+
+
+# --- the table of keys, and terminal.json -------------------------------------------------------------------------------
+
+CTRL_G, CTRL_R, UP = b"\x07", b"\x12", b"\x1b[A"
+
+
+def with_settings(home, text):
+    path = home.config / "reprise" / "terminal.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return home
+
+
+def test_a_question_mark_shows_every_key(attached, server, provider):
+    provider.plan(text("fine"), text("fine"))
+    chat = attached()
+    chat.type("?").until("sends the message").until("goes on to the next mode").until("opens the message in your editor").until("until `fg`").ready()
+    chat.type("what?\r").until("fine").ready().type("?x\r").until("fine").ready()
+    assert messages(server) == ["what?", "?x"]
+
+
+def test_keys_are_changed_by_a_file(alone_with, provider, tmp_path):
+    provider.plan(text("fine"))
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\nprintf edited > \"$1\"\n")
+    editor.chmod(0o755)
+    chat = alone_with('{"keys": {"editor": ["ctrl-x", "ctrl-f"], "mode": "ctrl-g"}}  // mine\n', EDITOR=str(editor))
+    chat.type("w").type(CTRL_G).until("before you have approved a plan").ready("w")
+    chat.type(SHIFT_TAB).quiet(0.2)
+    chat.ready("w").type(b"\x06").ready("edited").type(CLEAR).type("?").until("ctrl-x, ctrl-f").ready()
+
+
+@pytest.mark.parametrize(("settings", "error"), [
+    ('{\n  "keys": {\n    "editr": "ctrl-e"\n  }\n}', "line 3: editr is no action, did you mean editor?"),
+    ('{"keys": {"editor": "ctrl-c"}}', "line 1: editor cannot have ctrl-c, which always does the same"),
+    ('{"keys": {"editor": "super-e"}}', "line 1: editor cannot have super-e: keys are ctrl- and a letter"),
+    ('{"keys": {"editor": 7}}', "line 1: editor must be a key or an array of keys"),
+    ('{"keys": {"editor": "ctrl-r"}}', "ctrl-r has two actions"),
+    ('{"keys": {"send": "ctrl-r"}}', "send cannot have other keys"),
+    ('{"keys": []}', "keys must be an object"),
+    ('{\n"theme": "drak"}', "line 2: theme must be terminal, dark, light or none"),
+    ('{"thme": "dark"}', "line 1: thme is not a setting of the terminal, did you mean theme?"),
+    ('{"editing": true}', "editing must be emacs or vi"),
+    ('{"theme": ', "is not valid JSON (line 1)"),
+    ("[]", "must be an object")], ids=str)
+def test_a_wrong_file_is_an_error_that_names_line_and_key(make_home, open_terminal, settings, error):
+    chat = open_terminal(with_settings(make_home(), settings), columns=200)
+    chat.until("terminal.json").until(error)
+    assert chat.end() == 2
+
+
+@pytest.fixture
+def alone_with(make_home, provider, open_terminal):
+    def make(settings, **how):
+        home = with_settings(make_home(), settings)
+        own_configuration(home, provider)
+        return open_terminal(home, "--chat", "c", **{"columns": 120, "rows": 40, **how}).opened().ready()
+    return make
+
+
+def test_vi_keys(alone_with, provider):
+    provider.plan(text("fine"))
+    chat = alone_with('{"editing": "vi"}')
+    chat.type("one two three").ready("one two three").type(ESC).quiet(0.2)
+    chat.type("0dwA!").ready("two three!").type(ESC).quiet(0.2)
+    chat.type("kj").quiet(0.1)
+    chat.type("\r").until("fine").ready().type(UP).ready("two three!").type(CTRL_C).ready()
+    assert provider.requests[0].last["content"] == "two three!"
+
+
+def test_earlier_messages_of_all_chats_of_the_folder(attached, server, provider):
+    provider.answer_with(lambda request: text("fine"))
+    server.client.turn("older", "the oldest one")
+    server.client.turn("old", "an old one")
+    chat = attached()
+    chat.say("mine").until("fine").ready()
+    for shown in ("mine", "an old one", "the oldest one"):
+        chat.type(UP).ready(shown)
+    chat.type(CLEAR).ready().type(CTRL_R).until("› mine").type("oldest").until("› the oldest one").type("\r").ready("the oldest one")
+    chat.type(" again\r").until("fine").ready()
+    assert messages(server)[-1] == "the oldest one again"
+
+
+def test_ctrl_g_opens_the_editor(attached, server, provider, tmp_path):
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\nprintf ' and more' >> \"$1\"\n")
+    editor.chmod(0o755)
+    provider.plan(text("fine"))
+    attached(EDITOR=str(editor)).type("some").ready("some").type(CTRL_G).ready("some and more").type("\r").until("fine").ready()
+    assert messages(server) == ["some and more"]

@@ -129,7 +129,7 @@ def test_each_call_that_changes_files_shows_the_difference_whatever_allowed_it(o
         chat.say("again").until("once more").ready()
     screen = chat.screen
     last = max(i for i, line in enumerate(screen) if line.startswith("> "  + ("again" if by == "grant" else "go")))
-    assert sum(line.strip() == "-two" for line in screen[last:]) == 1 and sum(line.strip() == "+2" for line in screen[last:]) == 1, screen
+    assert sum(line.strip() == "2 -two" for line in screen[last:]) == 1 and sum(line.strip() == "2 +2" for line in screen[last:]) == 1, screen
 
 
 @pytest.mark.parametrize("said", ["/mode all", None], ids=["mode", "grant"])

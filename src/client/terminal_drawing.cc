@@ -1,0 +1,83 @@
+// What is drawn below the lines that stay: what runs, waits and is asked, the status line, and the menu.
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/terminal_text.h"
+#include "client/start_line.h"
+#include "client/terminal_client.h"
+#include "terminal/wrapped_text.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMostMenuLines = 10;
+constexpr std::chrono::milliseconds kBetweenDraws{33}, kStatusStep{250};
+constexpr std::chrono::milliseconds kWaitingStep{1000};  // the same while a person is asked
+
+// With two digits that count.
+std::string ShortNumber(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, number >= 0.1 ? "%.2f" : "%.2g", number);
+  return text;
+}
+
+}  // namespace
+
+// What the chat has cost so far, and the branch, which a command may have changed.
+void TerminalClient::LookAtStatus() {
+  about_.branch = VisibleLine(GitBranch(link_.folder()));
+  const auto usage = server_.Call("GET", path_ + "/usage");
+  const Json cost = usage ? MemberOf(MemberOf(*usage, "all"), "cost") : Json();
+  about_.cost = cost.is_number() && cost.get<double>() > 0 ? "cost " + ShortNumber(cost.get<double>()) : "";
+}
+
+std::chrono::milliseconds TerminalClient::StepOfStatus() const {
+  return stale_ ? kBetweenDraws : asking_.empty() ? kStatusStep : kWaitingStep;
+}
+
+void TerminalClient::UpdateScreen(bool at_once) {
+  ShowState();
+  const auto now = std::chrono::steady_clock::now();
+  if (!at_once && running() && now - drawn_ < StepOfStatus()) return;
+  drawn_ = now;
+  stale_ = false;
+  screen_.SetBelow(Below());
+  screen_.Draw();
+}
+
+std::vector<std::string> TerminalClient::Below() const {
+  std::vector<std::string> below = view_.Below();
+  for (const QueuedText& waiting : queued_) {
+    const std::string line = WithoutTabs("queued: " + VisibleLine(waiting.text));
+    below.push_back(style_.Paint(Style::kDim, CutToWidth(line, screen_.columns())));
+  }
+  if (compact_) below.push_back(style_.Paint(Style::kDim, "the next message summarises what was said before it"));
+  if (!attachments_.empty()) {
+    below.push_back(style_.Paint(Style::kDim, Counted(attachments_.size(), "file") + " with the next message"));
+  }
+  if (!aside_.empty()) {
+    const std::string line = WithoutTabs("kept, and in the line again after this: " + VisibleLine(aside_));
+    below.push_back(style_.Paint(Style::kDim, CutToWidth(line, screen_.columns())));
+  }
+  below.insert(below.end(), question_text_.begin(), question_text_.end());
+  if (at_prompt_ && !menu_.is_open()) {
+    Status shown = about_;
+    if (!model_.empty()) shown.model = VisibleLine(model_);
+    if (allows_ != Allows::kNothing) shown.mode = kModeNames[static_cast<std::size_t>(allows_)];
+    shown.context = view_.Context();
+    below.push_back(StatusLine(shown, screen_.columns(), style_));
+  }
+  if (at_prompt_) {
+    const std::size_t most = std::min(kMostMenuLines, static_cast<std::size_t>(screen_.rows()) / 2);
+    const std::vector<std::string> menu = menu_.Lines(screen_.columns(), most, style_);
+    below.insert(below.end(), menu.begin(), menu.end());
+  }
+  return below;
+}
+
+}  // namespace reprise
