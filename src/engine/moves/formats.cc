@@ -115,10 +115,14 @@ FoundSession Found(const MoveFormat& format, const SourceText& source, ReadSessi
 }
 
 std::string DigestOf(const ReadSession& session, std::string_view text) {
-  std::string all(text);  // the files beside the source count, too
-  for (const MovedMessage& each : session.messages)
-    all += each.text + each.id, all += std::to_string(each.blocks.size());
-  return Sha256Digest({all});
+  std::vector<std::string> counts;
+  for (const MovedMessage& each : session.messages) counts.push_back(std::to_string(each.blocks.size()));
+  std::vector<std::string_view> parts{text};  // the files beside the source count, too
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const MovedMessage& message = session.messages[i];
+    parts.insert(parts.end(), {message.text, message.id, counts[i]});
+  }
+  return Sha256Digest(parts);
 }
 
 Result<std::string> DigestOf(const SourceText& source) {
