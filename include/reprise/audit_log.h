@@ -26,6 +26,7 @@ struct AuditEntry {
   };
   Event event = Event::kStarted;
   std::string chat_id{}, interaction_id{}, call_id{}, tool_name{};
+  std::string of_call{};  // the call that a sub-agent works for, whose call this is; empty: it is the agent's own
   std::string arguments_digest{};
   // kStarted: why it may run: "default" (the tool does not ask), "mode", "grant" (of this chat), "standing_grant" (of
   // all chats), "rule" (of the configuration) or "approval". kApproved: the scope: "once", "chat" or "always".

@@ -18,7 +18,7 @@ struct IncomingChat {
   ChatSummary summary;                      // as the store must keep it
   std::vector<InteractionId> interactions;  // rising; finished, each after its parent
   // Returns one of them with its whole state and the summary's id as `chat_id`. Called twice each, to write and to
-  // compare, in order and by one thread: a state that shares messages with the previous one costs only its additions.
+  // compare, in order and never at once: a state that shares messages with the previous one costs only its additions.
   std::function<Result<Interaction>(InteractionId)> load;
   // Instead of `load`, for a chat that is too large for that: returns them as additions to their parents' states.
   // Called once each, in order. `summary` may then lack title and head_status, which follow from them.

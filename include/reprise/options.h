@@ -130,8 +130,8 @@ struct TelemetryOptions {
 
 // Where each finished interaction is written, without secrets (docs/share.md).
 struct AutoExportOptions {
-  std::string to{};                                            // a folder, or an HTTP address; empty: nowhere
-  std::string format = "jsonl";                                // or "atif"
+  std::string to{};              // a folder, an HTTP address, or s3://BUCKET/PREFIX; empty: nowhere
+  std::string format = "jsonl";  // or "atif"
   std::vector<std::pair<std::string, std::string>> headers{};  // of requests to the address; may hold secrets
 };
 

@@ -200,6 +200,7 @@ struct AgentParts {  // all must outlive the agent
   EditorFiles* editor = nullptr;        // likewise; null: no editor is connected
   RunRecorder* recorder = nullptr;      // of the calls' changes in the workspace; null: they are not recorded
   CallGuard* guard = nullptr;           // null: no hooks, no redaction and no audit log
+  std::string of_call{};                // that this agent works for, as a sub-agent; empty: it is none
   const ProjectInstructions* instructions = nullptr;  // for sub-agents of people; null: none
   const ModelDirectory* models = nullptr;             // likewise: models that those name
   // Held by calls that may not run beside others, because sub-agents run beside each other; null: made by the agent.

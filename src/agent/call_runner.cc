@@ -605,9 +605,12 @@ ToolContext CallRunner::ContextOf(const Execution& execution, const Span& span) 
   context.editor = turn_.parts.editor;
   if (span) context.span = &span;
   if (turn_.parts.guard != nullptr) {
-    context.note_network = [note = turn_.parts.guard->Noter(), call,
+    context.note_network = [note = turn_.parts.guard->Noter(), call, of_call = turn_.parts.of_call,
                             arguments = execution.arguments](const NetworkUse& use) {
-      if (note) note(audit::Connected(call, arguments, use));
+      if (!note) return;
+      AuditEntry entry = audit::Connected(call, arguments, use);
+      entry.of_call = of_call;
+      note(std::move(entry));
     };
   }
   context.change_agenda = [this, &call](const std::function<void(Agenda&)>& change) { ChangeAgenda(call, change); };
@@ -840,6 +843,7 @@ void CallRunner::NoteRefusal(const ToolCall& call, std::string_view why,
 
 Result<void> CallRunner::Note(AuditEntry entry) const {
   if (turn_.parts.guard == nullptr) return {};
+  entry.of_call = turn_.parts.of_call;
   auto noted = turn_.parts.guard->Note(std::move(entry));
   if (!noted) {
     LogError("the audit log could not be written", {{"code", noted.error().reason}, {"detail", noted.error().detail}});

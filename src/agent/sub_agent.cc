@@ -291,6 +291,7 @@ ToolOutcome RunSubAgent(const AgentParts& parts, AgentLimits limits, const SubAg
                   .editor = parts.editor,
                   .recorder = parts.recorder,
                   .guard = parts.guard,
+                  .of_call = task.call_id,
                   .alone = parts.alone,
                   .said = parts.said,
                   .span = span ? &span : nullptr,

@@ -1,5 +1,6 @@
 #include "app/auto_export.h"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <string_view>
@@ -25,9 +26,27 @@ bool IsAddress(const std::string& place) { return place.starts_with("http://") |
 
 }  // namespace
 
-AutoExport::AutoExport(const AutoExportOptions& options, std::vector<std::string> secrets, Transport& transport,
-                       FileSystem& disk)
-    : options_(options), finder_(std::move(secrets)), transport_(transport), disk_(disk) {}
+std::optional<BucketPlace> BucketPlace::Parse(std::string_view place) {
+  constexpr std::string_view kScheme = "s3://";
+  if (!place.starts_with(kScheme)) return std::nullopt;
+  place.remove_prefix(kScheme.size());
+  const std::size_t end = std::min(place.find('/'), place.size());
+  BucketPlace parsed{.bucket = std::string(place.substr(0, end)), .prefix = std::string(place.substr(end))};
+  if (parsed.prefix.starts_with('/')) parsed.prefix.erase(0, 1);
+  if (!parsed.prefix.empty() && !parsed.prefix.ends_with('/')) parsed.prefix += '/';
+  return parsed;
+}
+
+AutoExport::AutoExport(const AutoExportOptions& options, std::vector<std::string> secrets,
+                       const std::optional<BucketOptions>& server, Transport& transport, FileSystem& disk)
+    : options_(options), finder_(std::move(secrets)), transport_(transport), disk_(disk) {
+  const auto place = BucketPlace::Parse(options_.to);
+  if (!place || !server) return;
+  BucketOptions bucket = *server;
+  bucket.bucket = place->bucket;
+  prefix_ = place->prefix;
+  bucket_.emplace(std::move(bucket), transport_, give_up_.get_token(), S3Bucket::Limits{.tries = 1});
+}
 
 AutoExport::~AutoExport() { give_up_.request_stop(); }
 
@@ -65,6 +84,11 @@ bool AutoExport::Write(const Interaction& interaction, const std::string& tenant
   if (IsAddress(options_.to)) return Send(text);
   const std::string name = (tenant.empty() ? "" : PercentEncoded(tenant) + "-") + redacted->chat_id.str() + "-" +
                            redacted->id.str() + (is_atif ? ".json" : ".jsonl");
+  return WriteTo(name, text);
+}
+
+bool AutoExport::WriteTo(const std::string& name, const std::string& text) {
+  if (BucketPlace::Parse(options_.to)) return bucket_ && bucket_->Put(prefix_ + name, text);
   return CreateDirectories(disk_, options_.to) && ReplaceFile(disk_, options_.to + "/" + name, text);
 }
 

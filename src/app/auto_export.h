@@ -4,12 +4,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/secret_finder.h"
 #include "base/queues.h"
+#include "remote/s3/s3_bucket.h"
 #include "reprise/file_system.h"
 #include "reprise/interaction.h"
 #include "reprise/options.h"
@@ -18,14 +21,20 @@
 
 namespace reprise {
 
-// Writes each finished interaction to a folder or an HTTP address, without secrets (`export.auto`, docs/share.md). Fire
-// and forget: a few wait in a queue with a thread of its own, and those without room and those that are not taken are
-// dropped and counted. Thread-safe.
+// The bucket and the beginning of objects' names in "s3://BUCKET/PREFIX". nullopt: it is another place.
+struct BucketPlace {
+  std::string bucket, prefix;
+  static std::optional<BucketPlace> Parse(std::string_view place);
+};
+
+// Writes each finished interaction to a folder, a bucket or an HTTP address, without secrets (`export.auto`,
+// docs/share.md). Fire and forget: a few wait in a queue with a thread of its own, and those without room and those
+// that are not taken are dropped and counted. Thread-safe.
 class AutoExport {
  public:
-  // `secrets` as of SecretsOf. The references must outlive this.
-  AutoExport(const AutoExportOptions& options, std::vector<std::string> secrets, Transport& transport,
-             FileSystem& disk);
+  // `secrets` as of SecretsOf; `server` has the address and the keys for a bucket. The references must outlive this.
+  AutoExport(const AutoExportOptions& options, std::vector<std::string> secrets,
+             const std::optional<BucketOptions>& server, Transport& transport, FileSystem& disk);
   // Gives up what waits.
   ~AutoExport();
   AutoExport(const AutoExport&) = delete;
@@ -38,12 +47,15 @@ class AutoExport {
   static constexpr std::uint64_t kMostWaiting = 64;
   bool Write(const Interaction& interaction, const std::string& tenant);
   bool Send(std::string body);
+  bool WriteTo(const std::string& name, const std::string& text);
 
   const AutoExportOptions options_;
   SecretFinder finder_;  // of the queue's thread
   Transport& transport_;
   FileSystem& disk_;
   std::stop_source give_up_;
+  std::optional<S3Bucket> bucket_{};  // nullopt: options_.to is none
+  std::string prefix_{};              // of the objects' names
   std::atomic<std::uint64_t> waiting_{0}, written_{0}, failed_{0}, dropped_{0};
   std::atomic<bool> works_{true};  // as last logged
   SerialQueue queue_;              // last

@@ -83,6 +83,12 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
   if (!std::filesystem::is_directory(options.workspace, failed)) {
     return Fail(ErrorCode::kInvalidArgument, "the workspace " + options.workspace + " is not a folder");
   }
+  if (BucketPlace::Parse(options.auto_export.to) && !options.bucket) {
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        "export.auto is a bucket, but no S3 server is configured: it is reached with the address and the keys of "
+        "\"files\": {\"type\": \"s3\", ...}");
+  }
   std::unique_ptr<ServerParts> parts(new ServerParts(options));
   TRY(parts->OpenStores(new_key));
   parts->StartTelemetry();
@@ -109,7 +115,8 @@ void ServerParts::NoteUrl(std::string_view url) {
 }
 
 void ServerParts::StartTelemetry() {
-  auto_export_.emplace(options_.auto_export, SecretsOf(options_, environ), telemetry_transport_, disk_);
+  auto_export_.emplace(options_.auto_export, SecretsOf(options_, environ), options_.bucket, telemetry_transport_,
+                       disk_);
   for (const std::string& problem : options_.telemetry.problems) LogWarning(problem + "; it does not count");
   if (options_.telemetry.disabled) return;
   TelemetryOptions telemetry = options_.telemetry;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "app/auto_export.h"
 #include "app/secrets.h"
 #include "app/settings.h"
 #include "base/text.h"
@@ -117,11 +118,6 @@ std::string WrongFolder(const std::string& text) {
   return text.starts_with('/') && !HasControlCharacter(text) ? "" : "must be the full path of a folder";
 }
 
-std::string WrongExportPlace(const std::string& text) {
-  if (text.starts_with('/') && !HasControlCharacter(text)) return "";
-  return WrongUrl(text).empty() ? "" : "must be the full path of a folder, or begin with http:// or https://";
-}
-
 std::string WrongSandboxPath(const std::string& text) {
   return text.starts_with('/') ? "" : "must be an absolute path, or begin with ~/";
 }
@@ -186,6 +182,13 @@ std::string WrongBucketEndpoint(const std::string& text) {
 
 std::string WrongBucketName(const std::string& text) {
   return IsMadeOf(text, ".-", 3, 63) ? "" : "must be the name of a bucket (3 to 63 letters, digits, '.', '-', '_')";
+}
+
+std::string WrongExportPlace(const std::string& text) {
+  if (text.starts_with('/') && !HasControlCharacter(text)) return "";
+  if (const auto place = BucketPlace::Parse(text))
+    return HasControlCharacter(text) ? kNotALine : WrongBucketName(place->bucket);
+  return WrongUrl(text).empty() ? "" : "must be the full path of a folder, or begin with http://, https:// or s3://";
 }
 
 std::string WrongBucketRegion(const std::string& text) {

@@ -1,6 +1,6 @@
 # The SONAMEs of libraries that are loaded when they are needed, of the very libraries whose headers are used: another
 # Debian has others.
-foreach(library CURL:curl EDIT:edit HIREDIS:hiredis POSTGRES:pq SSL:ssl YAML:yaml)
+foreach(library CURL:curl EDIT:edit HIREDIS:hiredis POSTGRES:pq SQLITE:sqlite3 SSL:ssl YAML:yaml)
   string(REPLACE ":" ";" names ${library})
   list(GET names 0 NAME)
   list(GET names 1 file)

@@ -10,6 +10,7 @@ extern const char* const kCurlLibrary;
 extern const char* const kEditLibrary;
 extern const char* const kHiredisLibrary;
 extern const char* const kPostgresLibrary;
+extern const char* const kSqliteLibrary;
 extern const char* const kSslLibrary;
 extern const char* const kYamlLibrary;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -11,7 +12,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "base/terminal_text.h"
 #include "crypto/digest.h"
 
 namespace reprise {
@@ -34,9 +34,14 @@ std::vector<Text> Sorted(std::vector<Text> texts) {
 
 // How many lines only one of them has, in whatever order. REQUIRES: both are sorted.
 std::size_t Distance(const std::vector<Text>& a, const std::vector<Text>& b) {
-  std::vector<Text> apart;
-  std::ranges::set_symmetric_difference(a, b, std::back_inserter(apart));
-  return apart.size();
+  std::size_t shared = 0;
+  for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    shared += a[i] == b[j] ? 1 : 0;
+    const bool steps_both = a[i] == b[j], steps_a = a[i] < b[j];
+    i += steps_both || steps_a ? 1 : 0;
+    j += steps_both || !steps_a ? 1 : 0;
+  }
+  return a.size() + b.size() - 2 * shared;
 }
 
 // Lines [from, to) of the old version became lines [after_from, after_to) of the new one.
@@ -71,9 +76,13 @@ Tallies TalliesOf(const Segment& segment, const Version& old, const std::vector<
 std::vector<std::pair<std::size_t, std::size_t>> AnchorsOf(const std::vector<Text>& old,
                                                            const std::vector<Text>& texts) {
   struct Place {
-    std::size_t before = 0, count_before = 0, count_after = 0;
+    std::size_t before = 0;
+    std::uint32_t count_before = 0, count_after = 0;
   };
-  std::unordered_map<Text, Place> places;
+  Text most = 0;
+  for (const Text text : old) most = std::max(most, text);
+  for (const Text text : texts) most = std::max(most, text);
+  std::vector<Place> places(std::size_t{most} + 1);  // by text: they are numbered from 0
   for (std::size_t i = 0; i < old.size(); ++i) {
     Place& place = places[old[i]];
     place.before = i;
@@ -190,8 +199,9 @@ class FileHistory {
   static constexpr std::size_t kMostCompared = 64;  // versions, or files
   static constexpr double kRenamedShare = 0.5;      // of the lines of two files
   // A path after a change.
+  using KnownVersion = std::shared_ptr<const Version>;  // a large file has many
   struct State {
-    Version version{};
+    KnownVersion version = std::make_shared<const Version>();
     bool is_gone = true;  // then `version` is what it was last
   };
 
@@ -296,14 +306,15 @@ class FileHistory {
     const BlamedChange& from = source == renamed_from_.end() ? change : changes_[source->second];
     const State& state = states_[from.path];
     bool is_known = true;
-    Version before = state.version;  // a file that a call makes anew may repeat lines that people had in the old one
+    KnownVersion before =
+        state.version;  // a file that a call makes anew may repeat lines that people had in the old one
     if (IsFile(from.before)) {
       auto seen = Known(*from.before);
       if (!seen) {
         if (auto texts = TextsOf(*from.before)) seen = Keep(*from.before, ChangedByPeople(state, *std::move(texts)));
       }
       is_known = seen != nullptr;
-      if (seen) before = *seen;
+      if (seen) before = std::move(seen);
     }
     if (!IsFile(change.after)) {
       states_[change.path] = {.version = std::move(before), .is_gone = true};
@@ -313,12 +324,11 @@ class FileHistory {
     if (!after) {
       // What a call made of an unknown version cannot be told from what people had changed in it.
       const Origin writer = change.by_agent && is_known ? Origin(index) : std::nullopt;
-      if (auto texts = TextsOf(*change.after)) after = Keep(*change.after, Changed(before, *std::move(texts), writer));
+      if (auto texts = TextsOf(*change.after)) after = Keep(*change.after, Changed(*before, *std::move(texts), writer));
     }
-    states_[change.path] = {.version = after ? *after : std::move(before), .is_gone = false};
+    states_[change.path] = {.version = after ? std::move(after) : std::move(before), .is_gone = false};
   }
 
-  using KnownVersion = std::shared_ptr<const Version>;
   // The version as it was before; null if it is new.
   KnownVersion Known(const FileVersion& version) const {
     const auto known = known_.find(version.digest);
@@ -338,7 +348,7 @@ class FileHistory {
   // another that is nearly as like it.
   Version ChangedByPeople(const State& state, const std::vector<Text>& texts) const {
     static const Version kNothing;
-    const Version* const last = state.is_gone ? &kNothing : &state.version;
+    const Version* const last = state.is_gone ? &kNothing : state.version.get();
     const Version* base = last;
     const std::vector<Text> sorted = Sorted(texts);
     const std::size_t from_last = Distance(last->sorted, sorted);
@@ -385,8 +395,14 @@ class FileHistory {
 
   std::vector<Text> TextsIn(std::string_view content) {
     std::vector<Text> texts;
-    for (std::string& line : LinesOf(content)) {
-      texts.push_back(texts_.try_emplace(std::move(line), static_cast<Text>(texts_.size())).first->second);
+    while (!content.empty()) {
+      const std::size_t end = std::min(content.find('\n'), content.size());
+      const std::string_view line = content.substr(0, end);
+      const auto known = texts_.find(line);
+      texts.push_back(known != texts_.end()
+                          ? known->second
+                          : texts_.emplace(std::string(line), static_cast<Text>(texts_.size())).first->second);
+      content.remove_prefix(std::min(content.size(), end + 1));
     }
     return texts;
   }
@@ -400,7 +416,10 @@ class FileHistory {
   std::deque<KnownVersion> latest_;                                        // the last of known_
   std::unordered_map<std::string, std::shared_ptr<const Version>> known_;  // by digest
   std::unordered_set<Text> of_people_;                                     // all that people ever wrote
-  std::unordered_map<std::string, Text> texts_;
+  struct HashOfLine : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  std::unordered_map<std::string, Text, HashOfLine, std::equal_to<>> texts_;
 };
 
 }  // namespace

@@ -54,7 +54,7 @@ class Sha256 {
 
 }  // namespace
 
-std::string Sha256Digest(std::initializer_list<std::string_view> parts) {
+std::string Sha256Digest(std::span<const std::string_view> parts) {
   Sha256 digest;
   for (const std::string_view part : parts) digest.Add(part.data(), part.size());
   return digest.Text();

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,10 @@
 namespace reprise {
 
 // "sha256:" and the hex digest of the concatenated parts.
-std::string Sha256Digest(std::initializer_list<std::string_view> parts);
+std::string Sha256Digest(std::span<const std::string_view> parts);
+inline std::string Sha256Digest(std::initializer_list<std::string_view> parts) {
+  return Sha256Digest(std::span(parts.begin(), parts.size()));
+}
 
 // The 32 bytes of that digest.
 std::string Sha256Bytes(std::initializer_list<std::string_view> parts);

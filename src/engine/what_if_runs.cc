@@ -160,8 +160,8 @@ void WhatIfRuns::Make(UnderWay& run) {
   ShowEnd(run, std::move(made));
 }
 
-// The head stays, and the workspace too: what the turn did to files happened in the copy. If the process ends between
-// the two steps, the kept turn is the head.
+// The head stays, and the workspace too: what the turn did to files happened in the copy. In a database the head moves
+// with the turn, and back; if the process ends between these steps, the kept turn is the head.
 Result<InteractionId> WhatIfRuns::Keep(const UnderWay& run, Interaction made) {
   if (made.status != InteractionStatus::kCompleted) {
     return Fail(ErrorCode::kConflict, "it did not come to its end, so it is not kept");
@@ -177,7 +177,9 @@ Result<InteractionId> WhatIfRuns::Keep(const UnderWay& run, Interaction made) {
         services_.parts.runs.Begin({.chat = chat, .expected_head = std::optional<std::optional<InteractionId>>(head)}));
     NameBranch(kept, hold->id());
     TRY(hold->Finish(kept));
-    if (head) TRY(services_.parts.store.MoveHead(chat, *head));
+    if (head && TRY(services_.parts.store.LoadSummary(chat)).head != head) {
+      TRY(services_.parts.store.MoveHead(chat, *head));
+    }
     workspace_.HeadMoved(chat, stands_at, head);
     services_.usage_limits.Forget(chat);
     services_.changes.Add(ChatChange::Kind::kHeadMoved, chat);

@@ -243,6 +243,7 @@ std::string AuditLine(const AuditEntry& entry, std::uint64_t number, const std::
                {"call_id", Name(entry.call_id)},
                {"tool_name", Name(entry.tool_name)},
                {"arguments_digest", entry.arguments_digest}};
+  if (!entry.of_call.empty()) line["of_call"] = Name(entry.of_call);
   if (!entry.reason.empty()) line["reason"] = entry.reason;
   if (!entry.approval_id.empty()) line["approval_id"] = entry.approval_id;
   if (!entry.decided_by.empty()) line["decided_by"] = entry.decided_by;

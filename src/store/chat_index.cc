@@ -133,8 +133,12 @@ void AddToIndex(ChatIndex& index, const Interaction& interaction, std::string di
   if (!interaction.workspace.empty() && !interaction.imported) summary.workspace = interaction.workspace;
   summary.created_at = std::min(summary.created_at, interaction.created_at);
   summary.updated_at = std::max(summary.updated_at, interaction.completed_at.value_or(interaction.created_at));
-  summary.head = interaction.id;
-  summary.head_status = interaction.status;
+  // A what-if turn that is kept stands beside the branch where the chat goes on.
+  const bool is_beside = summary.head && interaction.record && interaction.record->what_if;
+  if (!is_beside) {
+    summary.head = interaction.id;
+    summary.head_status = interaction.status;
+  }
   if (interaction.parent_id) index.leaves.erase(interaction.parent_id->number());
   index.leaves.insert_or_assign(interaction.id.number(), std::move(digest));
   index.last = std::max(index.last, interaction.id.number());

@@ -23,7 +23,7 @@ constexpr std::size_t kEntryBytes = 512;  // the cost of keeping a state, beside
 
 Result<void> PrepareRoot(const FileInteractionStore::Options& options) {
   if (options.access == FileInteractionStore::Access::kFallback) return {};
-  if (options.access == FileInteractionStore::Access::kReadOnly) {
+  if (options.access == FileInteractionStore::Access::kReadOnly || !options.syncs) {  // it is there
     return options.file_system.ListDirectory(options.root).map([](const std::vector<DirectoryEntry>&) {});
   }
   return CreateDirectories(options.file_system, options.root).map([](bool) {});

@@ -2,14 +2,19 @@
 #include "store/incoming_chats.h"
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
+#include <vector>
 
 #include "base/atomic_write.h"
 #include "base/json.h"
+#include "base/logging.h"
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "domain/codec.h"
@@ -74,6 +79,29 @@ Result<void> AddReadableBlobs(const std::shared_ptr<BlobStore>& from, const Chat
     if (there) chat.blobs.push_back(digest);
   }
   chat.load_blob = [from, source](const std::string& digest) { return from->Get(source, digest); };
+  return {};
+}
+
+// Calls `work` with 0 to `count` - 1, on some threads at once, until one fails.
+Result<void> ForEachAtOnce(std::size_t count, const std::function<Result<void>(std::size_t)>& work) {
+  constexpr std::size_t kMost = 4;  // threads
+  const std::size_t threads = std::min<std::size_t>({kMost, std::max(std::thread::hardware_concurrency(), 1U), count});
+  std::vector<Result<void>> done(threads);
+  std::atomic<std::size_t> next = 0;
+  const auto work_on = [&](Result<void>& outcome) {
+    while (outcome) {
+      const std::size_t i = next++;
+      if (i >= count) return;
+      if (!Guarded("an import", [&] { outcome = work(i); })) outcome = Fail(ErrorCode::kInternal, "it went wrong");
+    }
+    next = count;
+  };
+  {
+    std::vector<std::jthread> others;
+    for (std::size_t i = 1; i < threads; ++i) others.emplace_back([&, i] { work_on(done[i]); });
+    if (threads > 0) work_on(done[0]);
+  }
+  for (Result<void>& each : done) TRY(std::move(each));
   return {};
 }
 
@@ -192,10 +220,9 @@ Result<void> IncomingChats::AddAll(std::span<const IncomingChat> chats) const {
 Result<void> IncomingChats::Assemble(std::span<const IncomingChat> chats, const std::string& folder) const {
   TRY(options_.file_system.CreateDirectory(folder));
   std::vector<Additions> additions(chats.size());
-  for (std::size_t i = 0; i < chats.size(); ++i) TRY(Write(chats[i], folder, additions[i]));
+  TRY(ForEachAtOnce(chats.size(), [&](std::size_t i) { return Write(chats[i], folder, additions[i]); }));
   if (options_.file_system.syncs_trees()) TRY(options_.file_system.SyncTree(folder));
-  for (std::size_t i = 0; i < chats.size(); ++i) TRY(Compare(chats[i], folder, additions[i]));
-  return {};
+  return ForEachAtOnce(chats.size(), [&](std::size_t i) { return Compare(chats[i], folder, additions[i]); });
 }
 
 // What must come back from the disk of an interaction: a digest of all but the messages before it.
@@ -265,7 +292,7 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
                       .counter = options_.counter,
                       .bucket = options_.bucket}));
   const ChatFiles files(folder, MakeRecordFormat(options_.keys), options_.file_system);
-  TRY(files.WriteQueue(id, chat.queue));
+  if (!chat.queue.empty()) TRY(files.WriteQueue(id, chat.queue));
   // The index that the store wrote lists the interactions and counts their tokens; title, head and times are the
   // chat's own.
   auto on_disk = TRY(files.ReadChat(id));
@@ -273,8 +300,9 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
   if (chat.load_added) summary.head_status = added.head_status;
   if (chat.load_added && summary.title.empty()) summary.title = on_disk.index.summary.title;
   TakeSummary(on_disk.index, std::move(summary));
-  TRY(files.WriteIndex(on_disk.index));
-  return options_.file_system.syncs_trees() ? Result<void>() : files.SyncNames(id);
+  const bool syncs = !options_.file_system.syncs_trees();
+  TRY(files.WriteIndex(on_disk.index, syncs ? Durability::kSynced : Durability::kUnsynced));
+  return syncs ? files.SyncNames(id) : Result<void>();
 }
 
 Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string& folder, const Additions& added) const {

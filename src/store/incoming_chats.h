@@ -61,7 +61,8 @@ class IncomingChats {
   // there then. The counter counts each interaction, file and blob twice, when it is written and when it is compared,
   // and may stop the work (kCancelled).
   Result<void> Add(const IncomingChat& chat) const;
-  // Adds several in the time that the disk takes for one; after a failure none of them is there.
+  // Adds several in the time that the disk takes for one; after a failure none of them is there. Threads load different
+  // chats at once.
   Result<void> AddAll(std::span<const IncomingChat> chats) const;
 
  private:

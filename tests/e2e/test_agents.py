@@ -65,8 +65,8 @@ def test_an_agent_writes_and_a_person_is_asked(world, provider):
     changed, = stream.all("files_changed")
     assert changed["call_id"] == "r" and [c["path"] for c in changed["changes"]] == ["a.txt"]
     assert client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200).json["match"]
-    audited = {(e["event"], e["tool_name"], e["call_id"]) for e in client.get("/audit").expect(200).json["entries"] if "tool_name" in e}
-    assert {("approved", "write_file", "w"), ("started", "write_file", "w"), ("ended", "write_file", "w")} <= audited
+    audited = {(e["event"], e["tool_name"], e["call_id"], e["of_call"]) for e in client.get("/audit").expect(200).json["entries"] if "of_call" in e}
+    assert audited == {("approved", "write_file", "w", "r"), ("started", "write_file", "w", "r"), ("ended", "write_file", "w", "r")}
     provider.plan(text("nothing"))
     client.edit("c", "int_001", "do nothing", files="restore").finish()
     assert not (workspace / "a.txt").exists()

@@ -4,6 +4,7 @@ import os
 import pathlib
 import random
 import shutil
+import sqlite3
 import subprocess
 
 import pytest
@@ -245,3 +246,86 @@ def test_the_page_s_way_takes_them_too(offline):
     named = client.request("POST", "/import?as=violets", (DATA / "chatgpt/conversations.json").read_bytes(),
                            headers={"Content-Type": "application/json"}).expect(201, "imported").json
     assert named["id"] == "violets" and 'not imported: "as" is for one chat, and there are several' in named["notes"]
+
+
+def of_goose(path):
+    """A database as goose keeps it, of its sample, held open in the way of a tool at work."""
+    sample = json.loads((DATA / "goose/export.json").read_text())
+    path.parent.mkdir(parents=True)
+    tool = sqlite3.connect(path, isolation_level=None)
+    tool.executescript("PRAGMA journal_mode=WAL; CREATE TABLE sessions (id TEXT PRIMARY KEY, name TEXT, description TEXT, working_dir TEXT, created_at TIMESTAMP,"
+                       "model_config_json TEXT); CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, content_json TEXT, created_timestamp INTEGER);")
+    tool.execute("INSERT INTO sessions VALUES (?, ?, '', ?, '2026-05-01 10:00:00', ?)",
+                 (sample["id"], sample["name"], sample["working_dir"], json.dumps({"model_name": "gpt-5"})))
+    tool.executemany("INSERT INTO messages(session_id, role, content_json, created_timestamp) VALUES (?, ?, ?, ?)",
+                     [(sample["id"], each["role"], json.dumps(each["content"]), each["created"]) for each in sample["conversation"]])
+    return tool
+
+
+def of_opencode(path):
+    storage = DATA / "opencode/storage"
+    path.parent.mkdir(parents=True)
+    tool = sqlite3.connect(path)
+    tool.executescript("CREATE TABLE session (id TEXT PRIMARY KEY, parent_id TEXT, directory TEXT, title TEXT, time_created INTEGER, time_updated INTEGER);"
+                       "CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, data TEXT);"
+                       "CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, data TEXT);")
+    for file in storage.glob("session/*/*.json"):
+        row = json.loads(file.read_text())
+        tool.execute("INSERT INTO session VALUES (?, ?, ?, ?, ?, ?)",
+                     (row["id"], row.get("parentID"), row["directory"], row["title"], row["time"]["created"], row["time"]["updated"]))
+    for file in storage.glob("message/*/*.json"):
+        row = json.loads(file.read_text())
+        tool.execute("INSERT INTO message VALUES (?, ?, ?, ?)", (row.pop("id"), file.parent.name, row["time"]["created"], json.dumps(row)))
+        for part in (storage / "part" / file.stem).glob("*.json"):
+            tool.execute("INSERT INTO part VALUES (?, ?, ?, ?)", (f"{file.stem}-{part.stem}", file.stem, file.parent.name, part.read_text()))
+    tool.commit()
+    return tool
+
+
+@pytest.mark.parametrize(("tool", "place", "made", "sample"), [("goose", "goose/sessions/sessions.db", of_goose, "goose/export.json"),
+                                                               ("opencode", "opencode/opencode.db", of_opencode, "opencode/storage/session/*/ses_1.json")])
+def test_a_database_is_read_like_the_files_of_its_tool(make_home, make_server, tmp_path, tool, place, made, sample):
+    file, = DATA.glob(sample)
+    home, database = make_home(), tmp_path / place
+    at_work = made(database)
+    before = database.read_bytes()
+    (tmp_path / place).with_name("old.jsonl").write_text("not read, because the database is there")
+    told = imported(home, "--from", tool, XDG_DATA_HOME=str(tmp_path))
+    assert [chat["source"] for chat in told["imported"]] == [str(database)] and database.read_bytes() == before
+    assert imported(home, database)["known"] == 1
+    of_file = make_home()
+    imported(of_file, file)
+    server, other = make_server(home=home), make_server(home=of_file)
+    server.check_records = other.check_records = False
+    turns = interactions(server.client, told["imported"][0]["chat_id"])
+    same = interactions(other.client, other.client.get("/chats").expect(200).json["chats"][0]["id"])
+    assert [moves.of_chat(turns)] == moves.sessions(tool, file)
+    assert [(turn["user_message"], [event["type"] for event in turn["agent_events"]]) for turn in turns] == \
+        [(turn["user_message"], [event["type"] for event in turn["agent_events"]]) for turn in same]
+    assert tool != "goose" or turns[0]["model"] == "gpt-5"
+    at_work.close()
+
+
+def test_a_hostile_database_is_refused(make_home, tmp_path):
+    home, path = make_home(), tmp_path / "sessions.db"
+    with sqlite3.connect(path) as hostile:
+        hostile.executescript("CREATE VIEW sessions AS WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n) SELECT id FROM n; CREATE TABLE messages (id);")
+    assert "it is no session of goose" in reprise(home, path, "--from", "goose", status=1).stderr
+    hostile.close()
+    path.unlink()
+    with sqlite3.connect(path) as hostile:
+        hostile.executescript("CREATE TABLE sessions (id, created_at, name); CREATE VIEW messages AS WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n)"
+                              "SELECT id, 'x' AS session_id, 'user' AS role, id AS created_timestamp, '[]' AS content_json FROM n; INSERT INTO sessions VALUES ('x', 1, x'00ff');")
+    hostile.close()
+    assert "sessions.db" in reprise(home, path, status=1).stderr
+    path.write_bytes(b"SQLite format 3\0" + os.urandom(8000))
+    assert "sessions.db" in reprise(home, path, status=1).stderr
+    with_large = tmp_path / "large.db"
+    with sqlite3.connect(with_large) as hostile:
+        hostile.executescript("CREATE TABLE sessions (id, created_at); CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id, role, created_timestamp, content_json);"
+                              "INSERT INTO sessions VALUES ('x', 1);")
+        hostile.executemany("INSERT INTO messages(session_id, role, created_timestamp, content_json) VALUES ('x', 'user', 1, ?)",
+                            [(json.dumps([{"type": "text", "text": "x" * (20 << 20)}]),)] * 4)
+    hostile.close()
+    assert "session x: it is larger than 64 MiB" in reprise(home, with_large, status=1).stderr
+    assert not list(home.data.glob("goose-*"))

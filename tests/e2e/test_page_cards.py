@@ -593,6 +593,23 @@ def test_a_chat_is_imported_by_dropping_it_and_named_in_the_header(server, provi
     assert "A better name" in [each["title"] for each in server.client.get("/chats").json["chats"]]
 
 
+def test_a_large_list_of_chats_is_imported_in_parts(server, browse, tmp_path):
+    def chat(number):
+        said = [{"uuid": f"{number}-{i}", "sender": sender, "created_at": "2026-05-01T10:00:00Z", "content": [{"type": "text", "text": words}]}
+                for i, (sender, words) in enumerate((("human", f'Say "[{{" {number}, \\'), ("assistant", "],} " * (800 << 10))))]
+        return {"uuid": f"chat-{number}", "name": f"Chat {number}", "created_at": "2026-05-01T10:00:00Z", "updated_at": "2026-05-01T10:00:00Z", "chat_messages": said}
+
+    file = tmp_path / "conversations.json"
+    file.write_text("\n " + json.dumps([chat(number) for number in range(4)], indent=1) + "\n")
+    page = browse(server)
+    page.all("import-file")[0].send_keys(str(file))
+    page.until(lambda: len(page.all("chat-item")) == 4, "all of them")
+    assert {each["title"] for each in server.client.get("/chats").json["chats"]} == {f"Chat {number}" for number in range(4)}
+    assert page.script("return performance.getEntriesByType('resource').filter((each) => each.name.endsWith('/import')).length") == 2, "two in each part"
+    page.all("import-file")[0].send_keys(str(file))
+    page.until_text("toast", "imported earlier")
+
+
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 def test_files_are_attached_before_there_is_a_chat(server, provider, browse, tmp_path):

@@ -416,3 +416,22 @@ def test_files_of_users_are_under_their_names_and_each_sweep_meets_its_own(make_
         assert [each["key"] for each in json.loads(done.stdout)["taken"]] == [key for place, key in orphans.items() if place.startswith(prefix)]
     assert set(bucket.keys()) - before == {key for key in orphans.values() if not key.startswith(("org/-/", "org/acme/user/bob."))}
     assert before < set(bucket.keys()) and any(own["id"] in key for key in before)
+
+
+def test_each_finished_interaction_is_exported_to_another_bucket(make_server, provider, swift, bucket):
+    dataset = Bucket(swift, bucket.name + "d")
+    server = make_server(provider, config=bucket.settings() | {"export": {"auto": f"s3://{dataset.name}/chats/of-today", "format": "atif"}})
+    provider.plan(text("It is here."))
+    server.client.turn("notes", f"Where? {SECRET_KEY}")
+    eventually(lambda: dataset.keys() == ["chats/of-today/notes-int_001.json"], "it is written")
+    steps = json.loads(dataset.get("chats/of-today/notes-int_001.json"))["steps"]
+    assert [step["message"] for step in steps] == ["Where? " + "x" * len(SECRET_KEY), "It is here."] and bucket.keys() == []
+    assert "reprise_export_written_total 1" in server.client.get("/metrics").expect(200).body.decode()
+
+
+def test_a_bucket_to_export_to_needs_a_server(make_home):
+    home = make_home()
+    (home.path / "server.json").write_text(json.dumps({"export": {"auto": "s3://dataset/x"}}))
+    done = subprocess.run([str(BINARY), "serve", "--config", str(home.path / "server.json"), "--data-dir", str(home.data), "--port", "0"], env=home.environment(),
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SOON * 4, check=False)
+    assert done.returncode != 0 and "no S3 server is configured" in done.stderr, done.stderr

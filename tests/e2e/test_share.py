@@ -3,15 +3,18 @@ import base64
 import datetime
 import hashlib
 import json
+import pathlib
 import re
 import subprocess
 
+import jsonschema
 import pytest
 from support.browser import Browser
 from support.provider import call, failure, text, tools
 from support.server import BINARY
 from support.timing import SLACK, SOON
 
+DATA = pathlib.Path(__file__).resolve().parents[1] / "data"
 KEY = "ghp_" + "a1B2" * 10
 HOSTILE = ["<img src=x onerror=hacked()>", "<script>hacked()</script>", "</script><script>hacked()</script>", "<!--<script>", "]]>", "javascript:hacked()",
            "<svg onload=hacked()>", "\"'><iframe src=//evil.example>", "{{data}}", "{{policy}}", "\u2028\u2029\0\u202e", "<style>*{display:none}</style>", "```<b>```",
@@ -232,35 +235,34 @@ def test_5000_events_with_hostile_texts_play_smoothly_and_do_nothing(world, look
 
 # --- ATIF 1.7, as its RFC (Harbor, 0001-trajectory-format) says
 
-def check_atif(trajectory, is_embedded=False):
-    def only(value, required, optional):
-        assert set(required) <= set(value) <= {*required, *optional}, value
+ATIF = jsonschema.Draft7Validator(json.loads((DATA / "atif-1.7.schema.json").read_text()))
 
-    only(trajectory, {"schema_version", "agent", "steps"} | ({"trajectory_id"} if is_embedded else set()),
-         {"session_id", "trajectory_id", "notes", "final_metrics", "continued_trajectory_ref", "subagent_trajectories", "extra"})
-    assert trajectory["schema_version"] == "ATIF-v1.7" and trajectory["steps"]
-    only(trajectory["agent"], {"name", "version"}, {"model_name", "tool_definitions", "extra"})
-    only(trajectory["final_metrics"], set(), {"total_prompt_tokens", "total_completion_tokens", "total_cached_tokens", "total_cost_usd", "total_steps", "extra"})
-    below = {each["trajectory_id"]: each for each in trajectory.get("subagent_trajectories", [])}
-    assert len(below) == len(trajectory.get("subagent_trajectories", []))
+
+def check_atif(trajectory):
+    """By the schema, and by what it cannot say."""
+    assert [error.message for error in ATIF.iter_errors(trajectory)] == []
+    below = [each["trajectory_id"] for each in trajectory.get("subagent_trajectories", [])]
+    assert len(set(below)) == len(below)
     for number, step in enumerate(trajectory["steps"], 1):
-        of_agent = {"model_name", "reasoning_effort", "reasoning_content", "tool_calls", "metrics"} if step["source"] == "agent" else set()
-        only(step, {"step_id", "source", "message"}, {"timestamp", "observation", "is_copied_context", "llm_call_count", "extra", *of_agent})
-        assert step["step_id"] == number and step["source"] in ("system", "user", "agent") and isinstance(step["message"], str)
+        assert step["step_id"] == number
         datetime.datetime.fromisoformat(step["timestamp"].replace("Z", "+00:00"))
-        for each in step.get("tool_calls", []):
-            only(each, {"tool_call_id", "function_name", "arguments"}, {"extra"})
-            assert isinstance(each["arguments"], dict)
-        ids = {each["tool_call_id"] for each in step.get("tool_calls", [])}
+        ids = [each["tool_call_id"] for each in step.get("tool_calls", [])]
+        assert len(set(ids)) == len(ids)
         for result in step.get("observation", {"results": []})["results"]:
-            only(result, set(), {"source_call_id", "content", "subagent_trajectory_ref", "extra"})
-            assert result.get("source_call_id") in ids | {None}
-            for ref in result.get("subagent_trajectory_ref", []):
-                only(ref, {"trajectory_id"}, {"session_id", "trajectory_path", "extra"})
-                assert ref["trajectory_id"] in below
-        only(step.get("metrics", {}), set(), {"prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd", "prompt_token_ids", "completion_token_ids", "logprobs", "extra"})
-    for each in below.values():
-        check_atif(each, is_embedded=True)
+            assert result.get("source_call_id") in {*ids, None}
+            assert {ref["trajectory_id"] for ref in result.get("subagent_trajectory_ref", [])} <= set(below)
+    for each in trajectory.get("subagent_trajectories", []):
+        check_atif(each)
+
+
+def taken_out(trajectory, *members):
+    """The trajectory without members of these names, wherever they are, and without what is empty then."""
+    if isinstance(trajectory, list):
+        return [taken_out(each, *members) for each in trajectory]
+    if not isinstance(trajectory, dict):
+        return trajectory
+    kept = {name: taken_out(value, *members) for name, value in trajectory.items() if name not in members}
+    return {name: value for name, value in kept.items() if value != {} or trajectory[name] == {}}
 
 
 def test_atif_is_what_its_specification_says(world):
@@ -276,6 +278,40 @@ def test_atif_is_what_its_specification_says(world):
     world.export("--format", "atif", "-o", f"{world.root}/all/")
     assert json.loads((world.root / "all" / "notes.json").read_text()) == trajectory
     assert "one branch" in world.export("notes", "--format", "atif", "--branches", "all", status=2)[1]
+
+
+def moved(world, trajectory):
+    """A trajectory that was imported and exported again."""
+    (world.root / "moved.json").write_text(json.dumps(trajectory))
+    done = subprocess.run([str(BINARY), "import", "moved.json", "--json", "--data-dir", str(world.home.data)], cwd=world.root, env=world.home.environment(),
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SOON, check=True)
+    again = json.loads(world.export(json.loads(done.stdout)["imported"][0]["chat_id"], "--format", "atif")[0])
+    check_atif(again)
+    return again
+
+
+def test_atif_comes_back_as_it_went_but_for_what_the_documentation_names(world, provider):
+    provider.plan(tools(call("read_file", {"path": "none"}, "call_1")), text("There is none."))
+    world.client.turn("notes", "And none?")
+    ours = json.loads(world.export("notes", "--format", "atif")[0])
+    again = moved(world, ours)
+    assert [each["extra"]["is_error"] for step in again["steps"] for each in step.get("observation", {"results": []})["results"] if "extra" in each] == [True]
+    assert taken_out(again, "trajectory_id") == taken_out(ours, "trajectory_id", "approval", "files")
+    theirs = json.loads((DATA / "moves/atif/trajectory.json").read_text())
+    again = moved(world, theirs)
+    lost = ("session_id", "trajectory_id", "trajectory_path", "agent", "schema_version", "step_id", "timestamp", "cost_usd", "model_name", "extra", "final_metrics")
+    spoken = [step for step in theirs["steps"] if step["source"] != "system"]
+    assert taken_out(again["steps"], *lost) == plain_text(taken_out(spoken, *lost))
+    assert taken_out(again["subagent_trajectories"][0]["steps"], *lost) == taken_out(theirs["subagent_trajectories"][0]["steps"][1:], *lost)
+
+
+def plain_text(value):
+    """Content of one text part as the text itself."""
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and value[0].get("type") == "text":
+        return value[0]["text"]
+    if isinstance(value, list):
+        return [plain_text(each) for each in value]
+    return {name: plain_text(each) for name, each in value.items()} if isinstance(value, dict) else value
 
 
 def test_a_session_of_claude_code_has_every_message_and_branch(world, provider):

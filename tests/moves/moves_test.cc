@@ -1,5 +1,6 @@
 // Sessions of other tools: what becomes of the text of a source. tests/e2e/test_moves.py has whole samples of each
 // tool.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -137,6 +138,19 @@ TEST_CASE("MovedTurns: a tree cannot ask for more than a hundred thousand steps"
     nodes.push_back({.id = "c" + std::to_string(i), .parent = "n499", .steps = {{.kind = Kind::kAnswer}}});
   LeftOut left_out;
   CHECK(StepsOfTree(std::move(nodes), left_out).size() == 100'000);
+  CHECK(left_out.Notes().size() == 1);
+}
+
+TEST_CASE("MovedTurns: a tree cannot ask for more than 64 MiB of repetitions", "[moves]") {
+  constexpr std::size_t kLarge = 1 << 20, kMost = 64;
+  std::vector<MessageNode> nodes{{.id = "p", .parent = "", .steps = {{.text = "go"}}}};
+  nodes.push_back(
+      {.id = "n", .parent = "p", .steps = {{.kind = Kind::kAnswer, .blocks = {{.text = std::string(kLarge, 'x')}}}}});
+  for (int i = 0; i < 200; ++i)
+    nodes.push_back({.id = "c" + std::to_string(i), .parent = "n", .steps = {{.kind = Kind::kAnswer}}});
+  LeftOut left_out;
+  const auto steps = StepsOfTree(std::move(nodes), left_out);
+  CHECK(std::ranges::count_if(steps, [](const MovedMessage& step) { return !step.blocks.empty(); }) == kMost);
   CHECK(left_out.Notes().size() == 1);
 }
 

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 constexpr int kMostDeep = 10;
 constexpr std::size_t kMostFiles = 500'000;
 
-// A folder below the one that a variable names, or else below $HOME.
+// A folder, or a database, below the folder that a variable names, or else below $HOME.
 struct ToolFolder {
   std::string_view format, variable, below_variable, below_home;  // `variable` may be empty
 };
@@ -28,7 +28,9 @@ constexpr ToolFolder kFolders[] = {
     {"claude-code", "XDG_CONFIG_HOME", "claude/projects", ".config/claude/projects"},
     {"codex", "CODEX_HOME", "sessions", ".codex/sessions"},
     {"codex", "CODEX_HOME", "archived_sessions", ".codex/archived_sessions"},
+    {"opencode", "XDG_DATA_HOME", "opencode/opencode.db", ".local/share/opencode/opencode.db"},
     {"opencode", "XDG_DATA_HOME", "opencode/storage/session", ".local/share/opencode/storage/session"},
+    {"goose", "XDG_DATA_HOME", "goose/sessions/sessions.db", ".local/share/goose/sessions/sessions.db"},
     {"goose", "XDG_DATA_HOME", "goose/sessions", ".local/share/goose/sessions"},
     {"gemini", "", "", ".gemini/tmp"},
     {"cline", "CLINE_DIR", "data/tasks", ".cline/data/tasks"},
@@ -149,12 +151,16 @@ Result<void> ForEachForeignSession(const WantedSessions& wanted, const Environme
     return Fail(ErrorCode::kInvalidArgument,
                 "sessions of " + wanted.from + " are in the file that it exports: name it");
   }
-  const bool has_any = std::ranges::any_of(folders, [](const std::string& folder) { return IsDirectory(folder); });
-  if (!has_any) {
-    return Fail(ErrorCode::kNotFound, "there are no sessions of " + wanted.from + ": no folder " + folders.front());
-  }
+  bool has_any = false;
   for (const std::string& folder : folders) {
-    if (IsDirectory(folder)) TRY(finder.Look(folder));
+    const bool is_database = IsFile(folder);
+    if (!is_database && !IsDirectory(folder)) continue;
+    has_any = true;
+    TRY(finder.Look(folder));
+    if (is_database) break;  // the tool has moved into it what the folder has
+  }
+  if (!has_any) {
+    return Fail(ErrorCode::kNotFound, "there are no sessions of " + wanted.from + ": no folder " + folders.back());
   }
   return {};
 }

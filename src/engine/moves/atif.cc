@@ -21,6 +21,7 @@ class AtifReader {
   ReadSession Read() {
     ReadSession read;
     read.facts.id = TextMember(trajectory_, trajectory_.contains("session_id") ? "session_id" : "trajectory_id");
+    read.facts.title = TextMember(MemberOf(trajectory_, "extra"), "title");  // ours
     read.messages = StepsOf(trajectory_, 0);
     for (const MovedMessage& each : read.messages) {
       if (!read.facts.created) read.facts.created = each.at;
@@ -46,6 +47,9 @@ class AtifReader {
       TakeAnswer(json, model, step);
       steps.push_back(step);
     } else if (source == "user") {
+      steps.push_back(step);
+    } else if (MemberOf(MemberOf(json, "extra"), "compacted_messages").is_number()) {  // ours
+      step.kind = Kind::kSummary;
       steps.push_back(step);
     } else if (!step.text.empty()) {
       left_out_.Add("message of the system");
@@ -73,7 +77,8 @@ class AtifReader {
     const Json& metrics = MemberOf(json, "metrics");
     step.usage = {.input_tokens = CountIn(metrics, "prompt_tokens"),
                   .output_tokens = CountIn(metrics, "completion_tokens"),
-                  .cache_read_tokens = CountIn(metrics, "cached_tokens")};
+                  .cache_read_tokens = CountIn(metrics, "cached_tokens"),
+                  .cache_write_tokens = CountIn(MemberOf(metrics, "extra"), "cache_write_tokens")};
     for (const char* ids : {"prompt_token_ids", "completion_token_ids", "logprobs"}) {
       if (metrics.contains(ids)) left_out_.Add("list of token ids or probabilities");
     }
@@ -92,7 +97,7 @@ class AtifReader {
                  std::vector<MovedMessage>& steps) {
     MovedMessage made{.kind = Kind::kResult, .at = step.at, .call_id = TextMember(result, "source_call_id")};
     made.text = TextWith(MemberOf(result, "content"), made.files);
-    made.is_error = MemberOf(result, "is_error") == true;
+    made.is_error = MemberOf(result, "is_error") == true || MemberOf(MemberOf(result, "extra"), "is_error") == true;
     std::vector<const MovedBlock*> calls;
     for (const MovedBlock& block : step.blocks) {
       if (block.kind == MovedBlock::Kind::kCall) calls.push_back(&block);

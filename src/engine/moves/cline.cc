@@ -1,9 +1,13 @@
 // Cline: a task's folder, with the messages of Anthropic's API and what its interface showed.
 #include <algorithm>
 #include <filesystem>
-#include <map>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "engine/moves/formats.h"
@@ -24,6 +28,52 @@ std::string WithoutDetails(std::string text) {
     if (const std::size_t at = text.find(tag); at != std::string::npos) text.erase(at, tag.size());
   }
   return std::string(Trimmed(text));
+}
+
+// What the tool tells the model of its own: how it wants lists of tasks, or that the task goes on.
+bool IsOfTool(std::string_view text) {
+  text = Trimmed(text);
+  return text.starts_with("# task_progress") || text.starts_with("# TODO LIST") ||
+         text.starts_with("[TASK RESUMPTION]") || text.starts_with("[ERROR] You did not use a tool");
+}
+
+// A call that waits for its result.
+struct OpenCall {
+  std::string id, name;
+};
+
+// Newer versions tell the results of calls as texts, in their order: "[read_file for 'a.cc'] Result:", and what it is.
+std::optional<MovedMessage> ResultIn(const std::string& text, std::vector<OpenCall>& open) {
+  constexpr std::string_view kResult = "] Result:";
+  if (open.empty()) return std::nullopt;
+  const auto [id, name] = open.front();
+  MovedMessage result{.kind = Kind::kResult, .text = text, .call_id = id};
+  const std::size_t end = text.find(kResult);
+  const bool names_it = text.starts_with("[" + name) || (name == "use_subagents" && text.starts_with("[subagents"));
+  result.is_error = text.starts_with("Tool [" + name + "] was not executed");
+  if (!result.is_error && (!names_it || end == std::string::npos)) return std::nullopt;
+  if (!result.is_error) result.text = std::string(Trimmed(text.substr(end + kResult.size())));
+  open.erase(open.begin());
+  return result;
+}
+
+// A message without these results and what the tool tells; the results join `results`.
+Json WithoutResults(const Json& content, std::vector<OpenCall>& open, std::vector<MovedMessage>& results,
+                    LeftOut& left_out) {
+  const Json blocks = content.is_string() ? Json::array({{{"type", "text"}, {"text", content}}}) : content;
+  Json kept = Json::array();
+  for (const Json& block : blocks.is_array() ? blocks : Json::array()) {
+    const std::string text = TextMember(block, "type") == "text" ? TextMember(block, "text") : "";
+    std::erase_if(open, [&](const OpenCall& call) { return call.id == TextMember(block, "tool_use_id"); });
+    if (auto result = ResultIn(text, open)) {
+      results.push_back(*std::move(result));
+    } else if (IsOfTool(text)) {
+      left_out.Add("message that the tool added by itself");
+    } else {
+      kept.push_back(block);
+    }
+  }
+  return kept;
 }
 
 Json FileBeside(const std::string& path, const char* name) {
@@ -58,11 +108,21 @@ ReadSession ReadCline(const Json& session, const std::string& path) {
   }
   read.facts.id = std::filesystem::path(path).parent_path().filename().string();
   std::size_t answers = 0;
+  std::vector<OpenCall> open;
   for (const Json& message : session) {
-    AnthropicContent content = ReadAnthropicContent(MemberOf(message, "content"), read.left_out);
+    std::vector<MovedMessage> results;
+    const bool is_answer = TextMember(message, "role") == "assistant";
+    const Json& whole = MemberOf(message, "content");
+    AnthropicContent content =
+        ReadAnthropicContent(is_answer ? whole : WithoutResults(whole, open, results, read.left_out), read.left_out);
+    std::ranges::move(results, std::back_inserter(content.results));
+    open.clear();
     MovedMessage& said = content.message;
     auto at = TimeIn(MemberOf(message, "ts"));
-    if (TextMember(message, "role") == "assistant") {
+    if (is_answer) {
+      for (const MovedBlock& block : said.blocks) {
+        if (block.kind == MovedBlock::Kind::kCall) open.push_back({.id = block.id, .name = block.name});
+      }
       said.kind = Kind::kAnswer;
       said.text.clear();
       said.group = "answer " + std::to_string(answers);

@@ -160,7 +160,7 @@ class CodexReader final : public RecordReader {
   void PutParts(const Json& parts, MovedMessage& message) {
     for (const Json& part : parts) {
       if (part.contains("text")) {
-        message.text += (message.text.empty() ? "" : "\n") + TextMember(part, "text");
+        AddLine(message.text, TextMember(part, "text"));
       } else if (auto file = FileInDataUrl(TextMember(part, "image_url"))) {
         message.files.push_back(*std::move(file));
       } else {

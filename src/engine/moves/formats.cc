@@ -86,6 +86,8 @@ constexpr MoveFormat kFormats[] = {
     {"gemini", "Gemini CLI", Shape::kElements, IsGemini, nullptr, ReadGemini},
     {"gemini", "Gemini CLI", Shape::kWhole, IsGeminiCheckpoint, nullptr, ReadGeminiCheckpoint},
     {"cline", "Cline", Shape::kWhole, IsCline, nullptr, ReadCline},
+    {"goose", "goose", Shape::kTables, nullptr, nullptr, ReadGooseExport, "sessions", ForEachGooseSession},
+    {"opencode", "opencode", Shape::kTables, nullptr, nullptr, ReadOpenCode, "part", ForEachOpenCodeSession},
 };
 
 // The first format of this shape that fits; null: none.
@@ -115,10 +117,14 @@ FoundSession Found(const MoveFormat& format, const SourceText& source, ReadSessi
 }
 
 std::string DigestOf(const ReadSession& session, std::string_view text) {
-  std::string all(text);  // the files beside the source count, too
-  for (const MovedMessage& each : session.messages)
-    all += each.text + each.id, all += std::to_string(each.blocks.size());
-  return Sha256Digest({all});
+  std::vector<std::string> counts;
+  for (const MovedMessage& each : session.messages) counts.push_back(std::to_string(each.blocks.size()));
+  std::vector<std::string_view> parts{text};  // the files beside the source count, too
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const MovedMessage& message = session.messages[i];
+    parts.insert(parts.end(), {message.text, message.id, counts[i]});
+  }
+  return Sha256Digest(parts);
 }
 
 Result<std::string> DigestOf(const SourceText& source) {
@@ -142,7 +148,21 @@ std::vector<std::string> MoveFormatNames() {
   return names;
 }
 
+namespace {
+
+Result<const MoveFormat*> RecognizeTables(const std::string& path, std::string_view only) {
+  const auto file = TRY(SqliteFile::Open(path));
+  for (const MoveFormat& each : kFormats) {
+    const bool may_be = each.shape == Shape::kTables && (only.empty() || each.name == only);
+    if (may_be && TRY(file->HasTable(std::string(each.table)))) return &each;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 Result<const MoveFormat*> RecognizeFormat(const SourceText& source, std::string_view only) {
+  if (source.changed_at() && TRY(SqliteFile::Is(source))) return RecognizeTables(source.name(), only);
   const MoveFormat* format = nullptr;
   int lines = 0;
   bool is_lines = true;
@@ -188,6 +208,15 @@ Result<void> ForEachSession(const SourceText& source, const MoveFormat& format, 
     ReadSession session = format.read(json, path);
     std::string digest = TRY(DigestOf(source));
     return visit(Found(format, source, std::move(session), source.size(), std::move(digest)));
+  }
+  if (format.shape == Shape::kTables) {
+    const auto file = TRY(SqliteFile::Open(path));
+    return format.stored(*file, [&](const Json& session) {
+      const std::string text = DumpJson(session);
+      ReadSession read = format.read(session, {});
+      std::string digest = DigestOf(read, text);
+      return visit(Found(format, source, std::move(read), text.size(), std::move(digest)));
+    });
   }
   return ForEachElement(source, [&](const SourcePlace& place, std::string_view element) -> Result<bool> {
     const Json json = TRY(ParseForeignJson(element, source.name() + ", element " + std::to_string(place.number)));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "engine/moves/databases.h"
 #include "engine/moves/session.h"
 #include "reprise/result.h"
 
@@ -20,15 +21,19 @@ struct MoveFormat {
     kLines,     // a session in a file of JSON lines
     kElements,  // a session in each element of an array, or one alone
     kWhole,     // a session in a file of JSON
+    kTables,    // all sessions in a SQLite database
   };
   std::string_view name;  // "claude-code"
   std::string_view tool;  // "Claude Code"
   Shape shape;
   // Whether a session of the tool has this line among its first ones; for kWhole and kElements, whether this is one.
+  // Null for kTables.
   bool (*fits)(const Json& json);
   // `path` is the source's, for the files beside it; empty if there are none.
   std::unique_ptr<RecordReader> (*reader)(const std::string& path);   // of kLines; else null
   ReadSession (*read)(const Json& session, const std::string& path);  // of the others; else null
+  std::string_view table{};                                           // of kTables: one that only this tool has
+  Result<void> (*stored)(const SqliteFile& file, const VisitStored& visit) = nullptr;  // of kTables
 };
 
 // In the order in which they are tried.

@@ -1,4 +1,5 @@
-// Goose: a line about the session, then one for each message; `goose session export --format json` is one object.
+// Goose: a line about the session, then one for each message; `goose session export --format json` is one object, and
+// so is what sessions.db has (databases.h).
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -21,6 +22,7 @@ class GooseReader final : public RecordReader {
     MovedMessage said;
     std::vector<MovedMessage> messages;
     const auto at = TimeIn(MemberOf(line, "created"));
+    if (!MemberOf(line, "content").is_array()) left_out.Add("message that cannot be read");
     for (const Json& part : ListIn(line, "content")) {
       TakePart(part, said, messages);
     }
@@ -49,7 +51,7 @@ class GooseReader final : public RecordReader {
   void TakePart(const Json& part, MovedMessage& said, std::vector<MovedMessage>& messages) {
     const std::string type = TextMember(part, "type");
     if (type == "text") {
-      said.text += (said.text.empty() ? "" : "\n") + TextMember(part, "text");
+      AddLine(said.text, TextMember(part, "text"));
       said.blocks.push_back({.text = TextMember(part, "text")});
     } else if (type == "thinking") {
       const Json block = {{"type", "thinking"},
@@ -92,7 +94,11 @@ std::unique_ptr<RecordReader> ReadGoose(const std::string&) { return std::make_u
 ReadSession ReadGooseExport(const Json& session, const std::string&) {
   GooseReader reader;
   reader.TakeFacts(session);
-  return ReadAll(reader, ListIn(session, "conversation"));
+  ReadSession read = ReadAll(reader, ListIn(session, "conversation"));
+  read.left_out.Add("sub-agent in a session of its own", static_cast<std::size_t>(CountIn(session, "sub_agents")));
+  const std::string model = TextMember(MemberOf(session, "model_config"), "model_name");
+  if (!model.empty()) read.messages.insert(read.messages.begin(), {.kind = Kind::kModel, .model = model});
+  return read;
 }
 
 }  // namespace reprise

@@ -1,4 +1,5 @@
-// opencode: the files of a session, its messages and their parts; `opencode export` is one object with all of them.
+// opencode: the files of a session, its messages and their parts; `opencode export` is one object with all of them, and
+// so is what opencode.db has (databases.h).
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -48,8 +49,10 @@ bool IsPlainName(const std::string& id) { return !id.empty() && std::ranges::all
 
 class OpenCodeReader {
  public:
-  // `storage` is the folder with session, message and part; empty for an export.
-  explicit OpenCodeReader(fs::path storage) : storage_(std::move(storage)) {}
+  // `storage` is the folder with session, message and part; empty for an export, which may have the messages of
+  // sub-agents by their sessions.
+  explicit OpenCodeReader(fs::path storage, const Json& sub_agents = {})
+      : storage_(std::move(storage)), sub_agents_(sub_agents) {}
 
   ReadSession Read(const Json& session, std::vector<StoredMessage> messages) {
     ReadSession read;
@@ -65,7 +68,17 @@ class OpenCodeReader {
     return read;
   }
 
+  static std::vector<StoredMessage> MessagesIn(const Json& list) {
+    std::vector<StoredMessage> messages;
+    for (const Json& message : list) {
+      const Json& parts = ListIn(message, "parts");
+      messages.push_back({.info = MemberOf(message, "info"), .parts = {parts.begin(), parts.end()}});
+    }
+    return messages;
+  }
+
   std::vector<StoredMessage> MessagesOf(const std::string& session) {
+    if (storage_.empty()) return MessagesIn(ListIn(sub_agents_, session));
     std::vector<StoredMessage> messages;
     if (!IsPlainName(session)) return messages;
     for (Json& info : JsonFilesIn(storage_ / "message" / session, left_out_)) {
@@ -96,11 +109,11 @@ class OpenCodeReader {
       if (type == "text" && (MemberOf(part, "synthetic") == true || MemberOf(part, "ignored") == true)) {
         left_out_.Add("message that the tool added by itself");
       } else if (type == "text") {
-        prompt.text += (prompt.text.empty() ? "" : "\n") + TextMember(part, "text");
+        AddLine(prompt.text, TextMember(part, "text"));
       } else if (type == "file") {
         AddFile(part, prompt.files);
       } else if (type == "subtask") {
-        prompt.text += (prompt.text.empty() ? "" : "\n") + TextMember(part, "prompt");
+        AddLine(prompt.text, TextMember(part, "prompt"));
       } else if (type != "agent" && type != "compaction") {
         left_out_.Add("part of a message (" + FirstWords(type) + ")");
       }
@@ -169,7 +182,8 @@ class OpenCodeReader {
   }
 
   void AddSubAgent(const std::string& session, const std::string& call, int depth, std::vector<MovedMessage>& results) {
-    if (storage_.empty() || depth >= kMostSessions) return left_out_.Add("sub-agent in a session of its own");
+    const bool is_there = !storage_.empty() || MemberOf(sub_agents_, session).is_array();
+    if (!is_there || depth >= kMostSessions) return left_out_.Add("sub-agent in a session of its own");
     if (!read_.insert(session).second) return left_out_.Add("sub-agent that is named twice");
     for (MovedMessage& step : StepsOf(MessagesOf(session), depth + 1)) {
       const bool says = step.nested.empty() && (step.kind == Kind::kAnswer || step.kind == Kind::kResult);
@@ -180,6 +194,7 @@ class OpenCodeReader {
   }
 
   const fs::path storage_;
+  const Json sub_agents_;
   std::set<std::string> read_;  // sessions: they may name each other
   LeftOut left_out_;
 };
@@ -188,12 +203,8 @@ class OpenCodeReader {
 
 ReadSession ReadOpenCode(const Json& session, const std::string& path) {
   if (session.contains("info")) {
-    std::vector<StoredMessage> messages;
-    for (const Json& message : ListIn(session, "messages")) {
-      const Json& parts = ListIn(message, "parts");
-      messages.push_back({.info = MemberOf(message, "info"), .parts = {parts.begin(), parts.end()}});
-    }
-    return OpenCodeReader({}).Read(MemberOf(session, "info"), std::move(messages));
+    auto messages = OpenCodeReader::MessagesIn(ListIn(session, "messages"));
+    return OpenCodeReader({}, MemberOf(session, "sub_agents")).Read(MemberOf(session, "info"), std::move(messages));
   }
   // storage/session/PROJECT/ID.json
   OpenCodeReader reader(fs::path(path).parent_path().parent_path().parent_path());

@@ -216,12 +216,12 @@ std::optional<MovedFile> FileInBlock(const Json& block) {
       .filename = TextMember(block, "title"), .mime_type = std::move(type), .content = *std::move(content)};
 }
 
-void AddText(std::string& to, const std::string& text) {
+}  // namespace
+
+void AddLine(std::string& to, const std::string& text) {
   if (!to.empty() && !text.empty()) to += "\n";
   to += text;
 }
-
-}  // namespace
 
 std::string ResultText(const Json& content, std::vector<MovedFile>& files, LeftOut& left_out) {
   if (content.is_string()) return content.get<std::string>();
@@ -230,13 +230,13 @@ std::string ResultText(const Json& content, std::vector<MovedFile>& files, LeftO
   for (const Json& block : content.is_array() ? content : Json::array()) {
     const std::string type = TextMember(block, "type");
     if (block.is_string()) {
-      AddText(text, block.get<std::string>());
+      AddLine(text, block.get<std::string>());
     } else if (block.contains("text")) {
-      AddText(text, TextMember(block, "text"));
+      AddLine(text, TextMember(block, "text"));
     } else if (auto file = FileInBlock(block)) {
       files.push_back(*std::move(file));
     } else if (!MemberOf(block, "resource").is_null()) {
-      AddText(text, TextMember(MemberOf(block, "resource"), "text"));
+      AddLine(text, TextMember(MemberOf(block, "resource"), "text"));
     } else {
       left_out.Add("part of a result (" + type + ")");
     }
@@ -255,7 +255,7 @@ AnthropicContent ReadAnthropicContent(const Json& content, LeftOut& left_out) {
   for (const Json& block : content.is_array() ? content : Json::array()) {
     const std::string type = TextMember(block, "type");
     if (type == "text") {
-      AddText(message.text, TextMember(block, "text"));
+      AddLine(message.text, TextMember(block, "text"));
       message.blocks.push_back({.text = TextMember(block, "text")});
     } else if (type == "thinking" || type == "redacted_thinking") {
       message.blocks.push_back(

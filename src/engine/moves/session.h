@@ -147,6 +147,8 @@ std::string ArgumentsIn(const Json& value);
 std::optional<std::string> DecodeBase64(std::string text);
 // The file in "data:TYPE;base64,...". nullopt if it is none.
 std::optional<MovedFile> FileInDataUrl(std::string_view url);
+// Adds the text on a line of its own, unless it is empty.
+void AddLine(std::string& to, const std::string& text);
 // The beginning of a text on one line, for lists.
 std::string FirstWords(std::string_view text);
 

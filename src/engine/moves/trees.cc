@@ -10,11 +10,19 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kMostSteps = 100'000;  // a small tree can ask for very many repetitions
+constexpr std::size_t kMostSteps = 100'000;      // a small tree can ask for very many repetitions
+constexpr std::size_t kMostRepeated = 64 << 20;  // bytes, which a few large messages can ask for, too
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
 bool IsPrompt(const MessageNode& node) {
   return !node.steps.empty() && node.steps.front().kind == MovedMessage::Kind::kPrompt;
+}
+
+std::size_t BytesOf(const MovedMessage& step) {
+  std::size_t bytes = step.text.size();
+  for (const MovedBlock& block : step.blocks) bytes += block.text.size() + block.verbatim.size();
+  for (const MovedFile& file : step.files) bytes += file.content.size();
+  return bytes;
 }
 
 class Walk {
@@ -53,7 +61,7 @@ class Walk {
       }
     }
     left_out.Add("message that no other leads to", nodes_.size() - visited);
-    left_out.Add("message after the first hundred thousand", too_many_);
+    left_out.Add("message beyond what one chat may have or repeat", too_many_);
     return std::move(steps_);
   }
 
@@ -82,7 +90,9 @@ class Walk {
   std::string Put(std::size_t node, std::string after, bool again) {
     const auto& steps = nodes_[node].steps;
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (steps_.size() >= kMostSteps || walked_ > kMostSteps) return ++too_many_, after;
+      if (again) repeated_ += BytesOf(steps[i]);
+      const bool is_too_much = again && repeated_ > kMostRepeated;
+      if (is_too_much || steps_.size() >= kMostSteps || walked_ > kMostSteps) return ++too_many_, after;
       MovedMessage step = steps[i];
       step.parent =
           std::exchange(after, again ? nodes_[node].id + "#" + std::to_string(steps_.size()) : nodes_[node].id);
@@ -98,7 +108,8 @@ class Walk {
   std::vector<std::vector<std::size_t>> children_;
   std::vector<std::size_t> roots_;
   std::vector<MovedMessage> steps_;
-  std::size_t walked_ = 0;  // back, to repeat
+  std::size_t walked_ = 0;    // back, to repeat
+  std::size_t repeated_ = 0;  // bytes
   std::size_t too_many_ = 0;
 };
 

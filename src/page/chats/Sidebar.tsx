@@ -10,8 +10,8 @@ import * as requests from "../store/requests";
 import { attempt, tell, useSelect } from "../store/state";
 import type { Chat } from "../store/turn";
 import { t } from "../texts";
-import type { Imported, SearchMatches } from "../wire";
-import { call, exported, get } from "../wire/api";
+import type { SearchMatches } from "../wire";
+import { exported, get } from "../wire/api";
 import { Group, groupsOf, Place } from "./groups";
 import { Marked } from "./Marked";
 
@@ -53,7 +53,8 @@ export function Sidebar() {
     void requests.put(chats, to);
   };
   const take = (file: File): void => void attempt(async () => {
-    const chat = await call<Imported>("POST", "/import", file);
+    const { importFile } = await import("./import");
+    const chat = await importFile(file);
     if (chat.notes.length > 0) tell(chat.notes.join("\n"));
     openChat(chat.id);
     done();

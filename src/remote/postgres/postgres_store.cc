@@ -225,6 +225,8 @@ Result<void> PostgresStore::SaveInteraction(const Interaction& interaction) {
     if (!sealed) sealed = TRY(Seal(interaction, *row, /*is_patient=*/false));
     if (!row->has_index) row->index.summary.created_at = interaction.created_at;
     AddToIndex(row->index, interaction, sealed->digest);
+    row->index.summary.head = interaction.id;  // as InsertInteraction does
+    row->index.summary.head_status = interaction.status;
     const std::string index = TRY(files_.SealIndex(row->index));
     const Rows saved = TRY(InsertInteraction(interaction, row->version, index, *sealed));
     Forget(interaction.chat_id);
@@ -244,6 +246,8 @@ Result<std::shared_ptr<const PostgresStore::Finishing>> PostgresStore::PrepareFi
   if (!sealed) sealed = TRY(Seal(*interaction, *row, /*is_patient=*/true));
   if (!row->has_index) row->index.summary.created_at = interaction->created_at;
   AddToIndex(row->index, *interaction, sealed->digest);
+  row->index.summary.head = interaction->id;  // as end_turn does
+  row->index.summary.head_status = interaction->status;
   std::string index_record = TRY(files_.SealIndex(row->index));
   return std::make_shared<const Finishing>(Finishing{.interaction = std::move(interaction),
                                                      .token = token,

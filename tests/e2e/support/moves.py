@@ -136,6 +136,12 @@ def cline(path):
     found = Found()
     for message in json.loads(path.read_text()):
         found.blocks(message["content"])
+        for block in message["content"] if message["role"] == "user" and isinstance(message["content"], list) else []:
+            text = block.get("text", "")
+            if text.startswith("[") and not text.startswith("[TASK") and "] Result:" in text:
+                found.result(text.partition("] Result:")[2].strip())
+            elif re.match(r"Tool \[\w+\] was not executed", text):
+                found.result(text)
     return [found.pair()]
 
 

@@ -1,0 +1,153 @@
+#include "engine/moves/sqlite_file.h"
+
+#include <sqlite3.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "base/shared_library.h"
+#include "base/text.h"
+#include "base/try.h"
+
+namespace reprise {
+namespace {
+
+// Looked up at run time, because only an import of a few tools needs it.
+struct SqliteLibrary : SharedLibrary {
+  SqliteLibrary() : SharedLibrary(kSqliteLibrary) {}
+
+  decltype(&::sqlite3_open_v2) open = Find("sqlite3_open_v2");
+  decltype(&::sqlite3_close_v2) close = Find("sqlite3_close_v2");
+  decltype(&::sqlite3_db_config) configure = Find("sqlite3_db_config");
+  decltype(&::sqlite3_limit) limit = Find("sqlite3_limit");
+  decltype(&::sqlite3_busy_timeout) busy_timeout = Find("sqlite3_busy_timeout");
+  decltype(&::sqlite3_progress_handler) progress_handler = Find("sqlite3_progress_handler");
+  decltype(&::sqlite3_errmsg) message = Find("sqlite3_errmsg");
+  decltype(&::sqlite3_errcode) code = Find("sqlite3_errcode");
+  decltype(&::sqlite3_prepare_v2) prepare = Find("sqlite3_prepare_v2");
+  decltype(&::sqlite3_finalize) finalize = Find("sqlite3_finalize");
+  decltype(&::sqlite3_bind_text) bind_text = Find("sqlite3_bind_text");
+  decltype(&::sqlite3_step) step = Find("sqlite3_step");
+  decltype(&::sqlite3_column_count) column_count = Find("sqlite3_column_count");
+  decltype(&::sqlite3_column_name) column_name = Find("sqlite3_column_name");
+  decltype(&::sqlite3_column_type) column_type = Find("sqlite3_column_type");
+  decltype(&::sqlite3_column_text) column_text = Find("sqlite3_column_text");
+  decltype(&::sqlite3_column_bytes) column_bytes = Find("sqlite3_column_bytes");
+  decltype(&::sqlite3_column_int64) column_int64 = Find("sqlite3_column_int64");
+  decltype(&::sqlite3_column_double) column_double = Find("sqlite3_column_double");
+};
+
+const SqliteLibrary& Library() {
+  static const SqliteLibrary library;
+  return library;
+}
+
+std::string NameOfFile(const std::string& path, const char* parameters) {
+  std::string uri = "file:";
+  for (const char c : path) {
+    uri += c == '%' ? "%25" : c == '?' ? "%3f" : c == '#' ? "%23" : std::string(1, c);
+  }
+  return uri + parameters;
+}
+
+// The value of a column; null if it is NULL or bytes.
+Json ValueIn(sqlite3_stmt* row, int column) {
+  const SqliteLibrary& library = Library();
+  switch (library.column_type(row, column)) {
+    case SQLITE_INTEGER:
+      return library.column_int64(row, column);
+    case SQLITE_FLOAT:
+      return library.column_double(row, column);
+    case SQLITE_TEXT: {
+      const auto* const text = reinterpret_cast<const char*>(library.column_text(row, column));
+      const auto size = static_cast<std::size_t>(library.column_bytes(row, column));
+      return text == nullptr ? Json() : Json(ToValidUtf8({text, size}));
+    }
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+void SqliteFile::Closer::operator()(sqlite3* database) const { Library().close(database); }
+
+Result<bool> SqliteFile::Is(const SourceText& source) {
+  constexpr std::string_view kMagic("SQLite format 3\0", 16);
+  return TRY(source.Read(0, kMagic.size())) == kMagic;
+}
+
+tl::unexpected<Error> SqliteFile::Wrong() const {
+  const SqliteLibrary& library = Library();
+  const bool is_busy = library.code(database_.get()) == SQLITE_BUSY;
+  if (is_busy) return Fail(ErrorCode::kIo, path_ + " is in use: close the tool and try again");
+  return Fail(Reason::kInvalidDocument, path_ + ": " + ToValidUtf8(library.message(database_.get())));
+}
+
+Result<std::unique_ptr<SqliteFile>> SqliteFile::Open(const std::string& path) {
+  const SqliteLibrary& library = Library();
+  if (!library.problem().empty()) {
+    return Fail(ErrorCode::kUnavailable,
+                path + " is a SQLite database, and libsqlite3 is missing: install libsqlite3-0", library.problem());
+  }
+  std::unique_ptr<SqliteFile> file(new SqliteFile(path));
+  // Without a log of recent changes beside it, nothing needs to be written there to read it.
+  std::error_code unknown;
+  const bool has_log = std::filesystem::exists(path + "-wal", unknown);
+  sqlite3* database = nullptr;
+  const int opened = library.open(NameOfFile(path, has_log ? "?mode=ro" : "?mode=ro&immutable=1").c_str(), &database,
+                                  SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nullptr);
+  file->database_.reset(database);
+  if (database == nullptr) return Fail(ErrorCode::kIo, path + " cannot be read", "no memory");
+  if (opened != SQLITE_OK) return file->Wrong();
+  constexpr int kMostMilliseconds = 2000;
+  library.configure(database, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  library.configure(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  library.limit(database, SQLITE_LIMIT_LENGTH, static_cast<int>(kMaxSourceRecord));
+  library.busy_timeout(database, kMostMilliseconds);
+  return file;
+}
+
+Result<bool> SqliteFile::HasTable(const std::string& name) const {
+  bool has = false;
+  // A view has no page of its own, nor has a table that code makes up.
+  TRY(ForEachRow("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 AND name = ?", name,
+                 [&](const Json&) -> Result<void> {
+                   has = true;
+                   return {};
+                 }));
+  return has;
+}
+
+Result<void> SqliteFile::ForEachRow(const char* select, const std::string& value,
+                                    const std::function<Result<void>(Json row)>& visit) const {
+  const SqliteLibrary& library = Library();
+  sqlite3_stmt* prepared = nullptr;
+  const int found = library.prepare(database_.get(), select, -1, &prepared, nullptr);
+  const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(prepared, library.finalize);
+  if (found != SQLITE_OK) return Wrong();
+  library.bind_text(prepared, 1, value.data(), static_cast<int>(value.size()), SQLITE_STATIC);
+  constexpr int kSteps = 1'000'000, kMost = 200;  // of SQLite's machine, for a row: some seconds
+  int used = 0;
+  const auto give_up = [](void* count) { return ++*static_cast<int*>(count) > kMost ? 1 : 0; };
+  library.progress_handler(database_.get(), kSteps, give_up, &used);
+  int step = SQLITE_ROW;
+  Result<void> visited;
+  while (visited && (step = library.step(prepared)) == SQLITE_ROW) {
+    used = 0;
+    Json row = Json::object();
+    for (int i = 0; i < library.column_count(prepared); ++i) {
+      const char* const name = library.column_name(prepared, i);
+      Json each = ValueIn(prepared, i);
+      if (name != nullptr && !each.is_null()) row[ToValidUtf8(name)] = std::move(each);
+    }
+    visited = visit(std::move(row));
+  }
+  library.progress_handler(database_.get(), 0, nullptr, nullptr);
+  if (visited && step != SQLITE_DONE) return Wrong();
+  return visited;
+}
+
+}  // namespace reprise
