@@ -270,11 +270,14 @@ Result<void> ChatFiles::AddNewer(ChatOnDisk& chat) const {
   for (const std::uint32_t number : newer) {
     const auto interaction = InteractionId::FromNumber(number);
     auto stored = ReadInteraction(id, interaction);
+    const bool unproven = number == newer.back() && chat.journals.contains(number);
+    if (unproven && (stored || MayBeUnsynced(stored.error()))) {
+      chat.unproven = {.id = interaction, .readable = stored.has_value()};
+    }
     if (stored) {
       AddToIndex(chat.index, stored->interaction, std::move(stored->digest));
-    } else if (stored.error().code == ErrorCode::kCorruption && chat.journals.contains(number)) {
+    } else if (chat.unproven) {
       chat.numbers.erase(number);
-      chat.unsynced.push_back(interaction);
     } else if (stored.error().code == ErrorCode::kCorruption) {
       LogError("an interaction cannot be read", {{"kind", stored.error().reason}, {"file", stored.error().detail}});
     } else {

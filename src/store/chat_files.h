@@ -74,9 +74,13 @@ struct ChatOnDisk {
   ChatIndex index;
   std::set<std::uint32_t> numbers;   // of the interaction files, readable or not
   std::set<std::uint32_t> journals;  // likewise
-  // Files of interactions that are not finished, because the power failed between their renaming and their sync: they
-  // cannot be read, the index does not know them, and their journals are still there. Not in `numbers`.
-  std::vector<InteractionId> unsynced{};
+  // The newest file if it was renamed and may not have been synced: its journal is still there, and the index does not
+  // know it. One that cannot be read was cut off by a power loss; it is not in `numbers`.
+  struct Unproven {
+    InteractionId id;
+    bool readable;
+  };
+  std::optional<Unproven> unproven{};
   bool has_index = false;         // there is a chat.json, readable or cut off
   bool index_unreadable = false;  // chat.json is cut off and must be set aside before a new one is written
 };
@@ -150,6 +154,10 @@ class ChatFiles {
   Result<void> SyncInteractionNames(const ChatId& chat) const;
   Result<void> SyncRoot() const;
   Result<void> SyncNames(const ChatId& chat) const;
+  // Whether the file of an interaction without an index entry, beside its journal, may be one that was never synced.
+  static bool MayBeUnsynced(const Error& error) {
+    return error.Is(Reason::kIntegrityAuth) || error.Is(Reason::kIntegrityFormat);
+  }
   // Replaces the file by an equal one whose content is durable.
   Result<void> WriteAgain(const ChatId& chat, InteractionId id) const;
   // Creates the file for WriteInteraction.

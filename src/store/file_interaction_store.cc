@@ -122,16 +122,8 @@ Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, Hel
   }
   if (found) {
     // Nothing is being written to this chat: files are written for loaded states only, and this one is not loaded yet.
-    if (options_.access == Access::kServer) {
-      files_.RemoveLeftovers(chat);
-      for (const InteractionId id : on_disk->unsynced) TRY(files_.RemoveInteraction(chat, id));
-      for (const std::uint32_t number : on_disk->journals) {
-        // The process may have ended before its sync.
-        if (sync_reach_ == SyncReach::kAllNames && on_disk->numbers.contains(number)) {
-          TRY(files_.WriteAgain(chat, InteractionId::FromNumber(number)));
-        }
-      }
-    }
+    if (options_.access == Access::kServer) files_.RemoveLeftovers(chat);
+    held->unproven = on_disk->unproven;
     held->index_unreadable = on_disk->index_unreadable;
     // The process that saved the first checkpoint may have ended before it wrote the index.
     held->has_index = on_disk->has_index || !on_disk->numbers.empty();
@@ -343,6 +335,7 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   AddToIndex(held->index, interaction, std::move(written->digest));
   held->numbers.insert(number);
   held->next_number = std::max(held->next_number, number + 1);
+  if (held->unproven && held->unproven->id == interaction.id) held->unproven.reset();  // replaced
   EndJournal(interaction.chat_id, interaction.id, *held.state);
   if (options_.access == Access::kFallback) return {};
   if (held.index_lock) return ReplaceIndexDurably(held, held->index).map([](const ChatSummary&) {});
@@ -438,9 +431,13 @@ Result<JournalContent> FileInteractionStore::ReadJournal(const ChatId& chat, Int
 }
 
 Result<void> FileInteractionStore::DropJournal(const ChatId& chat, InteractionId id) {
-  // A file that was not synced goes before the journal that tells so: with the chat's first use. An unreadable chat is
-  // none of this call's business.
-  static_cast<void>(HoldChat(chat, Missing::kLeave, Hold::kState));
+  // First what the journal stands for: a file that may not have been synced is written again, one that is cut off goes.
+  auto held = HoldChat(chat, Missing::kLeave, Hold::kState);
+  if (held && (*held)->unproven && (*held)->unproven->id == id) {
+    const bool readable = (*held)->unproven->readable;
+    TRY(readable ? files_.WriteAgain(chat, id) : files_.RemoveInteraction(chat, id));
+    (*held)->unproven.reset();
+  }
   return RemoveJournal(chat, id);
 }
 

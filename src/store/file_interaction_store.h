@@ -133,6 +133,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
     std::uint32_t prepared_number = 0;
     ChatIndex index;
     std::set<std::uint32_t> numbers;  // stored interactions
+    std::optional<ChatOnDisk::Unproven> unproven;
     // Of running interactions; null: left by a process that ended.
     std::map<std::uint32_t, std::shared_ptr<JournalFile>> journals;
     std::uint32_t next_number = 1;

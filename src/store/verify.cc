@@ -121,7 +121,8 @@ class ChatCheck {
       TRY(CountStep(counter_));
     }
     for (const std::uint32_t number : listed.checkpoints) {
-      CheckInteraction(InteractionId::FromNumber(number), listed.journals.contains(number));
+      const bool is_newest = number == *listed.checkpoints.rbegin() && number > (index_ ? index_->last : 0);
+      CheckInteraction(InteractionId::FromNumber(number), is_newest && listed.journals.contains(number));
       TRY(CountStep(counter_));
     }
     for (const std::uint32_t number : listed.journals) {
@@ -157,14 +158,14 @@ class ChatCheck {
     }
   }
 
-  void CheckInteraction(InteractionId id, bool has_journal) {
+  // `unproven`: see ChatOnDisk.
+  void CheckInteraction(InteractionId id, bool unproven) {
     ++report_.checked;
     auto stored = files_.ReadInteraction(chat_, id);
     if (stored) {
       found_.emplace(id, Found{.links = std::move(stored->links), .digest = std::move(stored->digest)});
-    } else if (has_journal && stored.error().code == ErrorCode::kCorruption &&
-               id.number() > (index_ ? index_->last : 0)) {
-      // The power failed before it was synced; the next start continues from its journal (ChatOnDisk::unsynced).
+    } else if (unproven && ChatFiles::MayBeUnsynced(stored.error())) {
+      // The power failed before its sync; the next start continues from its journal.
     } else if (IsNotFound(stored.error())) {
       Add(RecordName(chat_, id), "missing", "the file is gone");
     } else {

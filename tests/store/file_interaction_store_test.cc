@@ -76,6 +76,24 @@ mode_t ModeOf(const fs::path& path) {
 
 }  // namespace
 
+TEST_CASE("a kept what-if turn leaves the head, also if the process ends before chat.json is written", "[store]") {
+  DataFolder folder;
+  REQUIRE(folder.store->SaveInteraction(Sample(1, {}, "one")));
+  REQUIRE(folder.store->SaveInteraction(Sample(2, 1, "two")));
+  Interaction kept = Sample(3, 1, "another two");
+  kept.edited_from = Id(2);
+  kept.record.emplace().what_if = 2;
+  REQUIRE(folder.store->SaveInteraction(kept));
+  CHECK(folder.store->LoadSummary(Chat1())->head == Id(2));
+  folder.Close();
+  fs::remove(folder.ChatJson());
+  folder.Open();
+  CHECK(folder.store->LoadSummary(Chat1())->head == Id(2));
+  CHECK(folder.store->LoadChat(Chat1())->interactions.size() == 3);
+  REQUIRE(folder.store->SaveInteraction(Sample(4, 3, "on from there")));
+  CHECK(folder.store->LoadSummary(Chat1())->head == Id(4));
+}
+
 TEST_CASE("FileInteractionStore: directories are 0700 and files 0600 whatever the umask", "[store]") {
   for (const mode_t mask : {0, 0777}) {
     const TempDirectory folder;
