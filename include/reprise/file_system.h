@@ -30,8 +30,7 @@ struct DirectoryEntry {
 enum class SyncReach {
   kItself,    // nothing: all that POSIX promises
   kNewNames,  // of a file whose name is new: the names in its directory, and so on upwards as long as that one is new
-  // All changes of names, anywhere, that returned before the last change of the file or its name. Those not yet durable
-  // are lost from the newest backwards.
+  // All changes of names up to the last one of the file itself. Those not yet durable are lost from the newest on.
   kAllNames,
 };
 
