@@ -52,12 +52,15 @@ TEST_CASE("Menu: Enter takes only what was shown for this very text", "[terminal
                  },
              .changed = [] {}});
   menu.Update("/o", true);
+  CHECK(menu.EnteredFor("/o") == nullptr);  // another key may have come while it was made
+  menu.MarkSeen();
   REQUIRE(menu.EnteredFor("/o") != nullptr);
   CHECK(menu.EnteredFor("/o")->name == "/one");
   CHECK(menu.EnteredFor("/on") == nullptr);
   menu.Move(-1);
   CHECK(menu.Chosen()->name == "/only");
   menu.Update("/one", true);
+  menu.MarkSeen();
   CHECK(menu.EnteredFor("/one") == nullptr);
   menu.Update("/o", true);
   menu.Close();
@@ -67,6 +70,27 @@ TEST_CASE("Menu: Enter takes only what was shown for this very text", "[terminal
   menu.Update("/o", true);
   CHECK(menu.is_open());
   for (const std::string& line : menu.Lines(12, 3, Style(Colour::kNever))) CHECK(line.size() <= 16);
+}
+
+TEST_CASE("Menu: Enter replaces nothing that means something already, and nothing by a guess", "[terminal]") {
+  const auto place = [](const std::string& line) { return MenuPlace{.id = "x", .words = line.substr(3)}; };
+  const auto items = [](const std::string&) {
+    return std::vector<MenuItem>{{"docs/chat.md", "", "/x docs/chat.md"}, {"a title", "id", "/x chat"}};
+  };
+  Menu menu({.place = place, .items = items, .changed = [] {}});
+  const auto entered = [&](const std::string& line) {
+    menu.Update(line, true);
+    menu.MarkSeen();
+    const MenuItem* const item = menu.EnteredFor(line);
+    return item == nullptr ? "" : item->name;
+  };
+  CHECK(entered("/x cha") == "docs/chat.md");
+  CHECK(entered("/x chat").empty());  // what another item stands for
+  CHECK(entered("/x dcm").empty());   // letters are left out
+  CHECK(menu.Lines(80, 5, Style(Colour::kNever)).front() == "1/1 · Tab takes it · Esc closes");
+  menu.Move(1);
+  CHECK(menu.EnteredFor("/x dcm") != nullptr);
+  CHECK(menu.Lines(80, 5, Style(Colour::kNever)).front() == "1/1 · Enter or Tab takes it · Esc closes");
 }
 
 TEST_CASE("KeyTable: a changed key is one of the terminal's, and has one action", "[terminal]") {
