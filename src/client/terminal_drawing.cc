@@ -52,7 +52,8 @@ std::string TerminalClient::ModeOfMessages() const {
 
 // What the server allows unasked, or, if this client allows more, that.
 std::string TerminalClient::ShownMode() const {
-  const std::string of_server = chats_mode_.empty() ? VisibleLine(ModeOfMessages()) : chats_mode_;
+  const bool refuses = link_.approval_mode() == ToString(ApprovalMode::kDenyAll);  // in every chat
+  const std::string of_server = chats_mode_.empty() || refuses ? VisibleLine(ModeOfMessages()) : chats_mode_;
   const bool asks_of_edits =
       of_server == ToString(ApprovalMode::kAsk) || of_server == ToString(ApprovalMode::kReadOnly);
   const bool allows_more = allows_ == Allows::kAll || (allows_ == Allows::kEdits && asks_of_edits);
