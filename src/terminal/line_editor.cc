@@ -161,8 +161,8 @@ class LibEdit final : public LineEditor {
   }
   bool TakesEscape() const override { return is_vi_ && !IsEmpty(); }
 
-  // Choosing the editor gives all keys their meaning of libedit, so the others follow. In vi's command mode, letters
-  // and Ctrl keys keep that meaning.
+  // Choosing the editor gives all keys their meaning of libedit, so the others follow. The keys of the table hold
+  // in vi's command mode too, where letters keep vi's meaning.
   void SetKeys(const KeyTable& keys, bool is_vi) override {
     is_vi_ = is_vi;
     library_.set(edit_, EL_EDITOR, is_vi ? L"vi" : L"emacs");

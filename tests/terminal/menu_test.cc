@@ -98,9 +98,33 @@ TEST_CASE("KeyTable: a changed key is one of the terminal's, and has one action"
   CHECK(KeySequence("alt-q").empty());
   CHECK(KeySequence("").empty());
   CHECK(ParseTerminalSettings(R"({"keys": {"editor": ["ctrl-f"], "search": []}})").has_value());
-  CHECK_FALSE(ParseTerminalSettings(R"({"keys": {"editor": "ctrl-o"}})").has_value());
+  CHECK_FALSE(ParseTerminalSettings(R"({"keys": {"editor": "ctrl-o", "unfold": "ctrl-o"}})").has_value());
+  CHECK_FALSE(ParseTerminalSettings(R"({"keys": {"editor": "tab", "unfold": "ctrl-i"}})").has_value());
+  for (const char* key : {"ctrl-m", "enter", "ctrl-c", "ctrl-m ctrl-a", "esc", "?"}) {
+    CHECK_FALSE(ParseTerminalSettings(R"({"keys": {"editor": ")" + std::string(key) + "\"}}").has_value());
+  }
   CHECK_FALSE(ParseTerminalSettings("\xff").has_value());
   CHECK(ParseTerminalSettings("{}")->keys.rows().size() > 20);
+}
+
+TEST_CASE("KeyTable: a chosen key is taken from the action that usually has it", "[terminal]") {
+  const auto keys_of = [](std::string_view settings, std::string_view action) {
+    const auto parsed = ParseTerminalSettings(settings);
+    REQUIRE(parsed);
+    for (const KeyTable::Row& row : parsed->keys.rows()) {
+      if (row.action->name == action) return row.keys;
+    }
+    return std::vector<std::string>();
+  };
+  using Keys = std::vector<std::string>;
+  CHECK(keys_of(R"({"keys": {"editor": "ctrl-e"}})", "editor") == Keys{"ctrl-e"});
+  CHECK(keys_of(R"({"keys": {"editor": "ctrl-e"}})", "line-end") == Keys{"end"});
+  CHECK(keys_of(R"({"keys": {"unfold": "ctrl-i"}})", "complete").empty());
+  CHECK(keys_of(R"({"keys": {"unfold": "ctrl-x"}})", "editor") == Keys{"ctrl-g"});
+  // As in docs/terminal.md.
+  CHECK(keys_of(R"({"theme": "dark", "editing": "vi",
+                    "keys": {"editor": "ctrl-e", "search": ["ctrl-r", "ctrl-f"], "mode": []}})",
+                "search") == Keys{"ctrl-r", "ctrl-f"});
 }
 
 TEST_CASE("terminal.schema.json: names the actions that can have other keys", "[terminal]") {
