@@ -134,6 +134,7 @@ class TerminalClient {
   std::vector<std::string> Below() const;
   void LookAtStatus();
   void TakeMode(const Json& chat);
+  void UseModeOfPlan();
   std::string ModeOfMessages() const;
   std::string ShownMode() const;
 

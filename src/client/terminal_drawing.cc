@@ -40,6 +40,13 @@ void TerminalClient::LookAtStatus() {
 // Of a chat as the server lists or shows it.
 void TerminalClient::TakeMode(const Json& chat) { chats_mode_ = VisibleLine(TextMember(chat, "approval_mode")); }
 
+// The chat has the mode of an approved plan now.
+void TerminalClient::UseModeOfPlan() {
+  allows_ = Allows::kNothing;
+  is_mode_chosen_ = false;
+  LookAtStatus();
+}
+
 // The mode that holds for this client's messages if the chat has none of its own.
 std::string TerminalClient::ModeOfMessages() const {
   const std::string& usual = link_.approval_mode();

@@ -439,7 +439,9 @@ std::optional<std::pair<std::size_t, std::size_t>> NumbersOfHunk(std::string_vie
 // Of a line of a counted diff: how many unchanged blank lines it stands for. No line of a diff begins so.
 std::size_t BlankLinesIn(std::string_view line) {
   if (!line.starts_with('<')) return 0;
-  return ParseNumber<std::size_t>(line.substr(1, line.find(' ') - 1)).value_or(0);
+  std::string digits(line.substr(1, line.find(' ') - 1));  // "1,000"
+  std::erase(digits, ',');
+  return ParseNumber<std::size_t>(digits).value_or(0);
 }
 
 // Whether a header line says more than the file's name: a note, a binary file, or an unusual mode.

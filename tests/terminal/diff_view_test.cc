@@ -201,6 +201,9 @@ TEST_CASE("DrawUnified: lines have their numbers, behind blank lines and in a de
   CHECK(far[3] == "<5 blank lines>");
   CHECK(far[4].starts_with("   7 "));
   CHECK(far[5].starts_with("   8 "));
+  std::string many;
+  for (int i = 0; i < 1'200; ++i) many += " \n";
+  CHECK(drawn("--- a/a.txt\n+++ b/a.txt\n@@ -1,1201 +1,1202 @@\n one\n" + many + "+two\n").back().starts_with("1202 "));
   const Lines deleted = drawn("--- a/a.txt\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-one\n-two\n");
   REQUIRE(deleted.size() == 4);
   CHECK(deleted[2].starts_with("   1 "));
