@@ -196,7 +196,9 @@ void TerminalClient::Attach(bool at_start) {
   const ConversationStart beginning{.chat = chat_, .known = chat ? &*chat : nullptr, .model = model_, .home = home_};
   if (at_start) screen_.Add(StartLine(link_, beginning, screen_.columns(), style_));
   about_ = StatusOf(link_, beginning);
-  TakeMode(chat ? *chat : Json());
+  may_have_cost_ = true;
+  chats_mode_.clear();
+  if (chat) TakeMode(*chat);
   view_.ForgetContext();
   elsewhere_ = chat && !link_.WorksHere(*chat);
   if (elsewhere_) Tell("(this chat works in " + TextMember(*chat, "workspace") + ")");

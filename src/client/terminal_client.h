@@ -277,6 +277,7 @@ class TerminalClient {
   std::string chat_, path_;
   Status about_;                                  // for the line above the input
   std::string model_;                             // chosen model; empty: the server's
+  bool may_have_cost_ = true;                     // false: a model of the chat has no price
   std::string chats_mode_;                        // its own, which holds before that of the messages; may be empty
   Allows allows_ = Allows::kNothing;              // until another chat is opened
   bool is_mode_chosen_ = false;                   // by /mode; likewise

@@ -32,8 +32,10 @@ std::string ShortNumber(double number) {
 void TerminalClient::LookAtStatus() {
   about_.branch = VisibleLine(GitBranch(link_.folder()));
   if (const auto chat = server_.Call("GET", path_ + "?limit=1&state=none")) TakeMode(*chat);
-  const auto usage = server_.Call("GET", path_ + "/usage");
+  if (!may_have_cost_) return;
+  const auto usage = server_.Call("GET", path_ + "/usage");  // for this the server reads the whole chat
   const Json cost = usage ? MemberOf(MemberOf(*usage, "all"), "cost") : Json();
+  may_have_cost_ = !usage || cost.is_number();
   about_.cost = cost.is_number() && cost.get<double>() > 0 ? "cost " + ShortNumber(cost.get<double>()) : "";
 }
 

@@ -131,7 +131,7 @@ void TerminalClient::RunHere(const std::string& line) {
     status = tells ? RunAtTerminal(both, output->path(), link_.folder()) : RunAtTerminal(command, "", link_.folder());
   });
   if (status < 0) return Complain("the command could not be run");
-  LookAtStatus();
+  about_.branch = VisibleLine(GitBranch(link_.folder()));  // which the command may have changed
   if (WIFSIGNALED(status)) Tell("(ended by signal " + std::to_string(WTERMSIG(status)) + ")");
   if (WIFEXITED(status) && WEXITSTATUS(status) != 0) Tell("(exit status " + std::to_string(WEXITSTATUS(status)) + ")");
   if (!tells) return;
