@@ -44,8 +44,7 @@ std::string ModelOf(ServerLink& link, const ConversationStart& beginning) {
 
 std::string ModeOf(ServerLink& link, const ConversationStart& beginning) {
   const std::string own = TextMember(KnownOf(beginning), "approval_mode");
-  const bool is_said = link.RunOptions({}).contains("approval_mode");  // with each message
-  return is_said || own.empty() ? link.approval_mode() : own;
+  return own.empty() ? link.approval_mode() : own;
 }
 
 std::string MeaningOf(const std::string& mode) {

@@ -196,6 +196,9 @@ void TerminalClient::Attach(bool at_start) {
   const ConversationStart beginning{.chat = chat_, .known = chat ? &*chat : nullptr, .model = model_, .home = home_};
   if (at_start) screen_.Add(StartLine(link_, beginning, screen_.columns(), style_));
   about_ = StatusOf(link_, beginning);
+  may_have_cost_ = true;
+  chats_mode_.clear();
+  if (chat) TakeMode(*chat);
   view_.ForgetContext();
   elsewhere_ = chat && !link_.WorksHere(*chat);
   if (elsewhere_) Tell("(this chat works in " + TextMember(*chat, "workspace") + ")");
@@ -301,8 +304,7 @@ void TerminalClient::Say(const std::string& text, const std::string& model) {
 
 Json TerminalClient::RunOptions(const std::string& model) const {
   Json options = link_.RunOptions(model);
-  if (allows_ == Allows::kAuto) options["approval_mode"] = ToString(ApprovalMode::kAuto);
-  if (allows_ == Allows::kPlan) options["approval_mode"] = ToString(ApprovalMode::kPlan);
+  if (is_mode_chosen_) options["approval_mode"] = ModeOfMessages();
   return options;
 }
 
@@ -420,6 +422,9 @@ void TerminalClient::HearOfOthers() {
   changes_->Receive();
   while (const auto event = changes_->Next()) {
     if (event->name == "open") between_watches_ = {};
+    if (const Json& chat = MemberOf(event->data, "chat"); chat.is_object() && TextMember(chat, "id") == chat_) {
+      TakeMode(chat);
+    }
     if (event->name == "interaction_started" && TextMember(event->data, "chat_id") == chat_) {
       started_.push_back(TextMember(event->data, "interaction_id"));
     }
@@ -427,6 +432,7 @@ void TerminalClient::HearOfOthers() {
     if (!opens_again && event->name != "reset") continue;
     const auto chat = server_.Call("GET", path_);
     if (!chat) continue;
+    TakeMode(*chat);
     for (const Json& interaction : chat->value("interactions", Json::array())) {
       started_.push_back(TextMember(interaction, "id"));
     }

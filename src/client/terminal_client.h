@@ -133,6 +133,10 @@ class TerminalClient {
   void UpdateScreen(bool at_once);
   std::vector<std::string> Below() const;
   void LookAtStatus();
+  void TakeMode(const Json& chat);
+  void UseModeOfPlan();
+  std::string ModeOfMessages() const;
+  std::string ShownMode() const;
 
   // --- terminal_keys.cc: what is done at the terminal itself
   enum class State { kIdle, kRuns, kAsks };
@@ -273,7 +277,10 @@ class TerminalClient {
   std::string chat_, path_;
   Status about_;                                  // for the line above the input
   std::string model_;                             // chosen model; empty: the server's
+  bool may_have_cost_ = true;                     // false: a model of the chat has no price
+  std::string chats_mode_;                        // its own, which holds before that of the messages; may be empty
   Allows allows_ = Allows::kNothing;              // until another chat is opened
+  bool is_mode_chosen_ = false;                   // by /mode; likewise
   std::map<std::string, std::uint64_t> windows_;  // known context windows by model
   std::vector<std::string> attachments_;          // file ids, for the next message
   // Uploaded files of the next message: (name, digest) -> id. If it is refused, they are not uploaded again.

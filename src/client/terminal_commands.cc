@@ -226,6 +226,7 @@ void TerminalClient::SwitchTo(const std::string& chat) {
   uploaded_.clear();
   compact_ = false;
   allows_ = Allows::kNothing;
+  is_mode_chosen_ = false;
   undone_chat_.reset();
   Tell("chat " + chat_);
   Attach();
@@ -589,13 +590,15 @@ void TerminalClient::Model(const std::string& arguments) {
 // A chat's own mode, which an approved plan sets, would hold in place of that of the messages.
 bool TerminalClient::SetChatsMode() {
   const auto chat = server_.Call("GET", path_ + "?limit=1&state=none");
-  if (!chat || TextMember(*chat, "approval_mode").empty()) return true;
+  if (chat) TakeMode(*chat);
+  if (!chat || chats_mode_.empty()) return true;
   const ApprovalMode mode = allows_ == Allows::kPlan   ? ApprovalMode::kPlan
                             : allows_ == Allows::kAuto ? ApprovalMode::kAuto
                                                        : ApprovalMode::kAsk;
   const auto changed = Call("PATCH", path_, {{"approval_mode", ToString(mode)}});
-  if (!changed) Failed(changed.error());
-  return changed.has_value();
+  if (!changed) return Failed(changed.error()), false;
+  chats_mode_ = ToString(mode);
+  return true;
 }
 
 void TerminalClient::Mode(const std::string& arguments) {
@@ -607,6 +610,7 @@ void TerminalClient::Mode(const std::string& arguments) {
   }
   if (!arguments.empty()) {
     allows_ = static_cast<Allows>(chosen - names.begin());
+    is_mode_chosen_ = true;
     if (!SetChatsMode()) return;
     return Tell(
         allows_ == Allows::kPlan      ? "from the next message on, nothing is changed before you have approved a plan"
@@ -619,7 +623,7 @@ void TerminalClient::Mode(const std::string& arguments) {
               "asked about"
             : "everything that is asked is shown and allowed until you leave this chat");
   }
-  Tell("here: " + names[static_cast<std::size_t>(allows_)] + " (/mode ask, plan, edits, auto or all changes it)");
+  Tell("here: " + ShownMode() + " (/mode ask, plan, edits, auto or all changes it)");
   const auto tools = Call("GET", "/tools");
   if (!tools) return Failed(tools.error());
   Tell("the server: " + TextMember(*tools, "approval_mode") +

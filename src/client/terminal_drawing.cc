@@ -28,12 +28,45 @@ std::string ShortNumber(double number) {
 
 }  // namespace
 
-// What the chat has cost so far, and the branch, which a command may have changed.
+// What the chat has cost so far, its mode, and the branch, which a command may have changed.
 void TerminalClient::LookAtStatus() {
   about_.branch = VisibleLine(GitBranch(link_.folder()));
-  const auto usage = server_.Call("GET", path_ + "/usage");
+  if (const auto chat = server_.Call("GET", path_ + "?limit=1&state=none")) TakeMode(*chat);
+  if (!may_have_cost_) return;
+  const auto usage = server_.Call("GET", path_ + "/usage");  // for this the server reads the whole chat
   const Json cost = usage ? MemberOf(MemberOf(*usage, "all"), "cost") : Json();
+  may_have_cost_ = !usage || cost.is_number();
   about_.cost = cost.is_number() && cost.get<double>() > 0 ? "cost " + ShortNumber(cost.get<double>()) : "";
+}
+
+// Of a chat as the server lists or shows it.
+void TerminalClient::TakeMode(const Json& chat) { chats_mode_ = VisibleLine(TextMember(chat, "approval_mode")); }
+
+// The chat has the mode of an approved plan now.
+void TerminalClient::UseModeOfPlan() {
+  allows_ = Allows::kNothing;
+  is_mode_chosen_ = false;
+  LookAtStatus();
+}
+
+// The mode that holds for this client's messages if the chat has none of its own.
+std::string TerminalClient::ModeOfMessages() const {
+  const std::string& usual = link_.approval_mode();
+  if (allows_ == Allows::kAuto) return std::string(ToString(ApprovalMode::kAuto));
+  if (allows_ == Allows::kPlan) return std::string(ToString(ApprovalMode::kPlan));
+  // "deny_all" holds in every chat.
+  const bool asks = is_mode_chosen_ && usual != ToString(ApprovalMode::kDenyAll);
+  return asks ? std::string(ToString(ApprovalMode::kAsk)) : usual;
+}
+
+// What the server allows unasked, or, if this client allows more, that.
+std::string TerminalClient::ShownMode() const {
+  const bool refuses = link_.approval_mode() == ToString(ApprovalMode::kDenyAll);  // in every chat
+  const std::string of_server = chats_mode_.empty() || refuses ? VisibleLine(ModeOfMessages()) : chats_mode_;
+  const bool asks_of_edits =
+      of_server == ToString(ApprovalMode::kAsk) || of_server == ToString(ApprovalMode::kReadOnly);
+  const bool allows_more = allows_ == Allows::kAll || (allows_ == Allows::kEdits && asks_of_edits);
+  return allows_more ? kModeNames[static_cast<std::size_t>(allows_)] : of_server;
 }
 
 std::chrono::milliseconds TerminalClient::StepOfStatus() const {
@@ -68,7 +101,7 @@ std::vector<std::string> TerminalClient::Below() const {
   if (at_prompt_ && !menu_.is_open()) {
     Status shown = about_;
     if (!model_.empty()) shown.model = VisibleLine(model_);
-    if (allows_ != Allows::kNothing) shown.mode = kModeNames[static_cast<std::size_t>(allows_)];
+    shown.mode = ShownMode();
     shown.context = view_.Context();
     below.push_back(StatusLine(shown, screen_.columns(), style_));
   }

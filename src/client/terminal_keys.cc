@@ -19,7 +19,8 @@ namespace reprise {
 namespace {
 
 constexpr std::chrono::seconds kLongRun{10};  // somebody may look elsewhere meanwhile
-constexpr std::size_t kOtherChats = 30;       // whose messages are in the history
+constexpr std::size_t kOtherChats = 30;       // whose messages are in the history: the last of each,
+constexpr std::size_t kOfOtherChat = 50, kOfOtherChats = 500;
 constexpr std::size_t kMostOutput = 16 << 20, kMostTold = 16 << 10;
 
 // The last bytes of an output, in whole lines.
@@ -79,8 +80,9 @@ void TerminalClient::RememberOtherChats() {
   for (const Json& chat : list ? list->value("chats", Json::array()) : Json::array()) {
     const std::string id = TextMember(chat, "id");
     if (id == chat_ || chat.contains("error") || !link_.WorksHere(chat)) continue;
-    if (++chats > kOtherChats) break;
-    const auto known = server_.Call("GET", "/chats/" + id + "?state=none");
+    if (++chats > kOtherChats || texts.size() >= kOfOtherChats) break;
+    const std::string last = "?state=none&limit=" + std::to_string(kOfOtherChat);
+    const auto known = server_.Call("GET", "/chats/" + id + last);
     const Json turns = known ? known->value("interactions", Json::array()) : Json::array();
     for (auto turn = turns.rbegin(); turn != turns.rend(); ++turn) {
       if (std::string text = TextMember(*turn, "user_message"); !text.empty()) texts.push_back(std::move(text));
@@ -129,7 +131,7 @@ void TerminalClient::RunHere(const std::string& line) {
     status = tells ? RunAtTerminal(both, output->path(), link_.folder()) : RunAtTerminal(command, "", link_.folder());
   });
   if (status < 0) return Complain("the command could not be run");
-  LookAtStatus();
+  about_.branch = VisibleLine(GitBranch(link_.folder()));  // which the command may have changed
   if (WIFSIGNALED(status)) Tell("(ended by signal " + std::to_string(WTERMSIG(status)) + ")");
   if (WIFEXITED(status) && WEXITSTATUS(status) != 0) Tell("(exit status " + std::to_string(WEXITSTATUS(status)) + ")");
   if (!tells) return;

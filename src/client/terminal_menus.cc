@@ -39,7 +39,15 @@ std::string Ago(const Json& json, const char* name) {
   return passed < 48 * 60 ? std::to_string(passed / 60) + " h ago" : std::to_string(passed / (24 * 60)) + " days ago";
 }
 
-bool TakesPath(std::string_view command) { return command == "/attach" || command == "/export"; }
+// Of a file that is there; /export names one that is not.
+bool TakesPath(std::string_view command) { return command == "/attach"; }
+
+// Whether a number is the argument's first meaning.
+bool TakesNumber(std::string_view command) { return command == "/resume" || command == "/branches"; }
+
+bool IsNumber(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
 
 // The folder of a path that is listed by itself, because it may lie outside of this folder; empty if all files of this
 // folder are offered.
@@ -108,12 +116,20 @@ std::optional<MenuPlace> TerminalClient::PlaceOfMenu(const std::string& line) co
   if (line.starts_with('/') && line.find('\n') == std::string::npos && !TakesPath(word)) {
     if (space == std::string::npos) return MenuPlace{.id = "/", .words = line, .takes_gaps = false};
     constexpr std::array kWithMenu = {"/resume", "/branches", "/model", "/mode", "/approvals", "/theme"};
-    if (std::ranges::find(kWithMenu, word) != kWithMenu.end()) return MenuPlace{word + " ", line.substr(space + 1)};
+    const std::string argument = line.substr(space + 1);
+    if (word == "/export" || (TakesNumber(word) && IsNumber(argument))) return std::nullopt;
+    if (std::ranges::find(kWithMenu, word) != kWithMenu.end()) {
+      const bool is_this_chat = word == "/resume" && argument == chat_;
+      return MenuPlace{.id = word + " ", .words = argument, .is_complete = is_this_chat};
+    }
   }
   const auto file = FileIn(line);
   if (!file) return std::nullopt;
   const std::string folder = ListedFolder(file->path);
-  return MenuPlace{"@" + std::to_string(file->begin) + folder, file->path.substr(folder.size())};
+  std::error_code unknown;
+  return MenuPlace{.id = "@" + std::to_string(file->begin) + folder,
+                   .words = file->path.substr(folder.size()),
+                   .is_complete = std::filesystem::is_regular_file(WithHome(file->path), unknown)};
 }
 
 std::vector<MenuItem> TerminalClient::MenuItems(const std::string& line) {

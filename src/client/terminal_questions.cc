@@ -470,7 +470,7 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
     KeepQuestion(choice.prompt + VisibleLine(line));
     if (answer.kind == TypedAnswer::Kind::kNo && answer.words.empty()) return StopRunOf(question);
     if (!Give(asked, body)) continue;
-    if (!call.modes.empty() && body["approved"] == Json(true)) allows_ = Allows::kNothing;  // the chat has the mode now
+    if (!call.modes.empty() && body["approved"] == Json(true)) UseModeOfPlan();
     if (ShowsDiff(call)) view_.DiffIsShown(call.call_id);
     return;
   }

@@ -436,6 +436,14 @@ std::optional<std::pair<std::size_t, std::size_t>> NumbersOfHunk(std::string_vie
   return before && now ? std::optional(std::pair(*before, *now)) : std::nullopt;
 }
 
+// Of a line of a counted diff: how many unchanged blank lines it stands for. No line of a diff begins so.
+std::size_t BlankLinesIn(std::string_view line) {
+  if (!line.starts_with('<')) return 0;
+  std::string digits(line.substr(1, line.find(' ') - 1));  // "1,000"
+  std::erase(digits, ',');
+  return ParseNumber<std::size_t>(digits).value_or(0);
+}
+
 // Whether a header line says more than the file's name: a note, a binary file, or an unusual mode.
 bool IsToldOfHeader(std::string_view line) {
   const bool is_mode = line.starts_with("new mode ") || line.starts_with("new file mode ");
@@ -483,13 +491,16 @@ std::vector<std::string> DrawUnified(const Json& files, const Style& style, int 
     }
     if (at == diff.size()) continue;
     DiffLinePainter painter(TextMember(file, "path"), style);
-    std::size_t before = 0, now = 0;  // the numbers of the next lines
+    std::size_t before = 0, now = 0;  // the numbers of the next lines; both 0: no hunk has begun
     for (const std::string& line : LinesOf(WithBlankLinesCounted(std::string_view(diff).substr(at + 1)))) {
       const char sign = line.empty() ? ' ' : line[0];
       const std::string shown = WithoutTabs(VisibleLine(line));
-      const bool is_line = now != 0 && (sign == '+' || sign == '-' || sign == ' ');
+      const bool is_line = before + now != 0 && (sign == '+' || sign == '-' || sign == ' ');
       if (!is_line) {
         if (const auto numbers = NumbersOfHunk(line)) std::tie(before, now) = *numbers;
+        const std::size_t blank = BlankLinesIn(line);
+        before += blank;
+        now += blank;
         for (const std::string& part : HardWrap(shown, width, "", "  ")) {
           lines.push_back(style.Paint(RoleOfDiffLine(line), part));
         }

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "base/terminal_text.h"
@@ -51,19 +50,18 @@ std::vector<std::string> KeysIn(std::string_view list) {
   return keys;
 }
 
-// The keys that stay as they are, because nothing else could stop, send or leave.
-bool IsFixed(std::string_view key) {
-  return std::ranges::any_of(kActions, [&](const KeyAction& action) {
-    const auto keys = KeysIn(action.usual);
-    return action.function == nullptr && std::ranges::find(keys, key) != keys.end();
-  });
-}
-
 std::wstring SequenceOfOne(std::string_view key) {
-  constexpr std::pair<std::string_view, const wchar_t*> kNamed[] = {
-      {"tab", L"^I"},           {"shift-tab", L"\\e[Z"},   {"up", L"\\e[A"},           {"down", L"\\e[B"},
-      {"home", L"\\e[1~"},      {"end", L"\\e[4~"},        {"ctrl-left", L"\\e[1;5D"}, {"ctrl-right", L"\\e[1;5C"},
-      {"alt-enter", L"\\e\\r"}, {"shift-enter", L"\\e\\r"}};
+  constexpr std::pair<std::string_view, const wchar_t*> kNamed[] = {{"enter", L"^M"},
+                                                                    {"tab", L"^I"},
+                                                                    {"shift-tab", L"\\e[Z"},
+                                                                    {"up", L"\\e[A"},
+                                                                    {"down", L"\\e[B"},
+                                                                    {"home", L"\\e[1~"},
+                                                                    {"end", L"\\e[4~"},
+                                                                    {"ctrl-left", L"\\e[1;5D"},
+                                                                    {"ctrl-right", L"\\e[1;5C"},
+                                                                    {"alt-enter", L"\\e\\r"},
+                                                                    {"shift-enter", L"\\e\\r"}};
   for (const auto& [name, sequence] : kNamed) {
     if (key == name) return sequence;
   }
@@ -72,6 +70,21 @@ std::wstring SequenceOfOne(std::string_view key) {
   constexpr std::string_view kWithAlt = "bcdflu";  // the others are Esc and a letter
   const bool has_alt = key.size() == 5 && key.starts_with("alt-") && kWithAlt.find(key[4]) != std::string_view::npos;
   return has_alt ? L"\\e" + std::wstring(1, static_cast<wchar_t>(key[4])) : std::wstring();
+}
+
+// Whether a terminal sends the same for both, or one is the beginning of the other.
+bool AreOneKey(std::string_view first, std::string_view second) {
+  const std::wstring one = KeySequence(first), other = KeySequence(second);
+  if (one.empty() || other.empty()) return first == second;
+  return one.starts_with(other) || other.starts_with(one);
+}
+
+// The keys that stay as they are, because nothing else could stop, send or leave.
+bool IsFixed(std::string_view key) {
+  return std::ranges::any_of(kActions, [&](const KeyAction& action) {
+    return action.function == nullptr &&
+           std::ranges::any_of(KeysIn(action.usual), [&](const std::string& fixed) { return AreOneKey(fixed, key); });
+  });
 }
 
 Error Wrong(std::string message) { return MakeError(ErrorCode::kInvalidArgument, std::move(message)); }
@@ -90,15 +103,10 @@ Result<void> SetKeys(const Json& given, std::string_view text, KeyTable& keys) {
       return Fail(Wrong(LineOf(text, action) + ": " + VisibleLine(action) + " " + set.error().message));
     }
   }
-  std::set<std::string> seen;
-  for (const KeyTable::Row& row : keys.rows()) {
-    for (const std::string& key : row.keys) {
-      if (seen.insert(key).second) continue;
-      return Fail(Wrong(LineOf(text, std::string(row.action->name)) + ": " + key + " has two actions, one of them " +
-                        std::string(row.action->name)));
-    }
-  }
-  return {};
+  const auto clash = keys.TakeFromOthers();
+  if (!clash) return {};
+  return Fail(
+      Wrong(LineOf(text, clash->action) + ": " + clash->key + " has two actions, one of them " + clash->action));
 }
 
 }  // namespace
@@ -143,7 +151,24 @@ Result<void> KeyTable::Set(const std::string& action, const Json& keys) {
     chosen.push_back(name);
   }
   row->keys = std::move(chosen);
+  row->is_chosen = true;
   return {};
+}
+
+std::optional<KeyTable::Clash> KeyTable::TakeFromOthers() {
+  for (const Row& chosen : rows_) {
+    if (!chosen.is_chosen) continue;
+    for (const std::string& key : chosen.keys) {
+      for (Row& other : rows_) {
+        if (&other == &chosen) continue;
+        const auto is_same = [&](const std::string& each) { return AreOneKey(each, key); };
+        const bool has_key = std::ranges::any_of(other.keys, is_same);
+        if (has_key && other.is_chosen) return Clash{std::string(other.action->name), key};
+        if (has_key) std::erase_if(other.keys, is_same);
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 std::vector<std::string> KeyTable::Lines(int width, const Style& style) const {

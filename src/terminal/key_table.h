@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ class KeyTable {
   struct Row {
     const KeyAction* action;
     std::vector<std::string> keys;  // "ctrl-x ctrl-e", "shift-tab"
+    bool is_chosen = false;         // by Set
   };
   std::span<const Row> rows() const { return rows_; }
   // The rows as lines of at most `width` columns.
@@ -36,6 +38,12 @@ class KeyTable {
   // Gives an action other keys: a text, or an array of them; an empty array for none. kInvalidArgument with a message
   // that names what is wrong, as a predicate of the action.
   Result<void> Set(const std::string& action, const Json& keys);
+  struct Clash {
+    std::string action, key;
+  };
+  // Takes the keys that were set from the actions that usually have them. Returns a key that was set for two actions,
+  // and one of these. Called once, when all are set.
+  std::optional<Clash> TakeFromOthers();
 
  private:
   std::vector<Row> rows_;

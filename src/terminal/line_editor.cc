@@ -161,8 +161,8 @@ class LibEdit final : public LineEditor {
   }
   bool TakesEscape() const override { return is_vi_ && !IsEmpty(); }
 
-  // Choosing the editor gives all keys their meaning of libedit, so the others follow. In vi's command mode, letters
-  // and Ctrl keys keep that meaning.
+  // Choosing the editor gives all keys their meaning of libedit, so the others follow. The keys of the table hold
+  // in vi's command mode too, where letters keep vi's meaning.
   void SetKeys(const KeyTable& keys, bool is_vi) override {
     is_vi_ = is_vi;
     library_.set(edit_, EL_EDITOR, is_vi ? L"vi" : L"emacs");
@@ -342,7 +342,7 @@ class LibEdit final : public LineEditor {
   unsigned char CompleteLine() {
     if (menu_ == nullptr) return CC_ERROR;
     const std::string before = BeforeCursor();
-    menu_->Open(before);
+    OpenMenu(before);
     const std::vector<const MenuItem*> matches = menu_->Matches();
     if (matches.empty()) return CC_ERROR;
     std::string common = matches.front()->line;
@@ -366,11 +366,17 @@ class LibEdit final : public LineEditor {
     return CC_REFRESH;
   }
 
-  // Shows the menu for the present line, unless more keys have come: what they do must not depend on a list that nobody
-  // has seen.
+  // Shows the menu for the present line, unless more keys have come, before or while it was made: what they do must not
+  // depend on a list that nobody has seen.
   void UpdateMenu() {
     if (menu_ == nullptr || pastes_ || keys_.HasKey()) return;
     menu_->Update(BeforeCursor(), !std::exchange(is_from_history_, false));
+    if (!keys_.HasKey()) menu_->MarkSeen();
+  }
+
+  void OpenMenu(const std::string& before) {
+    menu_->Open(before);
+    if (!keys_.HasKey()) menu_->MarkSeen();
   }
 
   // Whether the open menu takes this key. Enter, which may send the line, is not taken if a text follows the cursor.
@@ -400,7 +406,7 @@ class LibEdit final : public LineEditor {
 
   unsigned char RunCommand(Command command) {
     if (run_) run_(command);
-    if (command == Command::kSearch && menu_ != nullptr) menu_->Open(BeforeCursor());
+    if (command == Command::kSearch && menu_ != nullptr) OpenMenu(BeforeCursor());
     return CC_NORM;
   }
 

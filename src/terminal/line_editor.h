@@ -24,7 +24,7 @@ class KeySource {
   virtual ~KeySource() = default;
   // Blocks for the next key (Key::Kind::kEdits, see keys.h), or for another event of the person or the program.
   virtual Came NextKey(std::string& key) = 0;
-  // Whether a key has arrived already.
+  // Whether a key, or a part of one, has arrived already.
   virtual bool HasKey() const = 0;
   // The editor knows the terminal's new size; the source must draw the screen again.
   virtual void Resized() = 0;

@@ -12,6 +12,9 @@
 namespace reprise {
 namespace {
 
+enum : std::size_t { kSame, kStart, kStartOfFile, kInFile, kInside, kInOrder };
+constexpr std::size_t kStep = 1 << 16;
+
 // Whether the letters occur in this order. `name` and `words` are in lower case.
 bool HasInOrder(std::string_view name, std::string_view words) {
   for (const char letter : words) {
@@ -25,8 +28,6 @@ bool HasInOrder(std::string_view name, std::string_view words) {
 }  // namespace
 
 std::optional<std::size_t> MatchRank(const MenuPlace& place, std::string_view name) {
-  enum : std::size_t { kSame, kStart, kStartOfFile, kInFile, kInside, kInOrder };
-  constexpr std::size_t kStep = 1 << 16;
   const std::string wanted = LowerCase(place.words), whole = LowerCase(name);
   const std::size_t file = whole.rfind('/') + 1;
   const std::size_t length =
@@ -52,12 +53,16 @@ void Menu::Update(const std::string& before_cursor, bool opens) {
   before_ = before_cursor;
   place_ = std::move(place);
   if (!place_ || is_new) is_closed_by_person_ = false;
-  if (is_new) items_ = source_.items(before_cursor);
+  if (is_new) {
+    items_ = source_.items(before_cursor);
+    matches_.clear();
+  }
   if (!place_) items_.clear();
   Filter();
   if (is_other && !opens) is_closed_by_person_ = true;
   const bool is_typed = matches_.size() == 1 && items_[matches_.front()].line == before_cursor;
   is_open_ = !matches_.empty() && !is_closed_by_person_ && !is_typed;
+  if (is_new || is_other || !was_open) is_seen_ = false;
   if (is_open_ || was_open) source_.changed();
 }
 
@@ -74,7 +79,10 @@ void Menu::Filter() {
   std::ranges::sort(ranked);
   std::vector<std::size_t> matches;
   for (const auto& [rank, index] : ranked) matches.push_back(index);
-  if (std::exchange(matches_, matches) != matches) chosen_ = 0;
+  is_first_loose_ = !ranked.empty() && ranked.front().first / kStep == kInOrder;
+  if (std::exchange(matches_, matches) == matches) return;
+  chosen_ = 0;
+  has_moved_ = false;
 }
 
 void Menu::Close() {
@@ -85,20 +93,28 @@ void Menu::Close() {
 void Menu::Forget() {
   place_.reset();
   before_.clear();
-  is_open_ = is_closed_by_person_ = false;
+  matches_.clear();
+  is_open_ = is_closed_by_person_ = is_seen_ = false;
 }
 
 void Menu::Move(int by) {
   const auto count = static_cast<std::ptrdiff_t>(matches_.size());
   chosen_ = static_cast<std::size_t>((static_cast<std::ptrdiff_t>(chosen_) + by + count) % count);
+  has_moved_ = true;
   source_.changed();
 }
 
 const MenuItem* Menu::Chosen() const { return is_open_ ? &items_[matches_[chosen_]] : nullptr; }
 
 const MenuItem* Menu::EnteredFor(const std::string& before_cursor) const {
-  const MenuItem* const chosen = before_cursor == before_ ? Chosen() : nullptr;
-  return chosen != nullptr && chosen->name != place_->words ? chosen : nullptr;
+  const bool is_seen = is_seen_ && before_cursor == before_;
+  return is_seen && is_open_ && EnterTakes() ? Chosen() : nullptr;
+}
+
+bool Menu::EnterTakes() const {
+  if (has_moved_) return true;
+  const auto is_typed = [&](const MenuItem& item) { return item.name == place_->words || item.line == before_; };
+  return !is_first_loose_ && !place_->is_complete && std::ranges::none_of(items_, is_typed);
 }
 
 std::vector<const MenuItem*> Menu::Matches() const {
@@ -118,7 +134,8 @@ std::vector<std::string> Menu::Lines(int columns, std::size_t most, const Style&
   }
   widest = std::min(widest, std::max(8, columns * 3 / 5));
   const std::string place = std::to_string(chosen_ + 1) + "/" + std::to_string(matches_.size());
-  lines.push_back(style.Paint(Style::kDim, CutToWidth(place + " · Enter or Tab takes it · Esc closes", columns)));
+  const std::string keys = EnterTakes() ? "Enter or Tab" : "Tab";
+  lines.push_back(style.Paint(Style::kDim, CutToWidth(place + " · " + keys + " takes it · Esc closes", columns)));
   for (std::size_t i = first; i < first + room; ++i) {
     const MenuItem& item = items_[matches_[i]];
     std::string name = CutToWidth(VisibleLine(item.name), widest);

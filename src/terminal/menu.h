@@ -25,6 +25,8 @@ struct MenuPlace {
   std::string words;  // the part typed so far, which filters the items
   // Letters of a name may be left out between those that were typed.
   bool takes_gaps = true;
+  // The words mean something as they are, whatever the items are.
+  bool is_complete = false;
 };
 
 // How well `name` matches: the less, the better. nullopt if it does not. Letters may differ in case.
@@ -48,14 +50,17 @@ class Menu {
   bool is_open() const { return is_open_; }
   // Stays closed until another part of a line can be completed.
   void Close();
+  // The lines were drawn before another key came. Called after Update or Open.
+  void MarkSeen() { is_seen_ = true; }
   // The line is over.
   void Forget();
   // Chooses the item above or below.
   void Move(int by);
   // Null if the menu is closed.
   const MenuItem* Chosen() const;
-  // What Enter takes. Null also if this text was not the one that the menu was drawn for, because nobody has seen the
-  // choice then, and if the chosen item was typed in full.
+  // What Enter takes. Null also if nobody has seen the choice: the text is not the one that the menu was drawn for, or
+  // the key came earlier. Unless the person has moved to an item, null also if what was typed means something in full,
+  // or matches only by letters left out.
   const MenuItem* EnteredFor(const std::string& before_cursor) const;
   // All matches, best first; also if the menu is closed.
   std::vector<const MenuItem*> Matches() const;
@@ -65,14 +70,19 @@ class Menu {
 
  private:
   void Filter();
+  // Unless nobody has seen it.
+  bool EnterTakes() const;
 
   const Source source_;
   std::optional<MenuPlace> place_;
   std::string before_;           // the text of the last update
   std::vector<MenuItem> items_;  // of place_
   std::vector<std::size_t> matches_;
-  std::size_t chosen_ = 0;  // in matches_
+  std::size_t chosen_ = 0;       // in matches_
+  bool has_moved_ = false;       // the person has chosen that one
+  bool is_first_loose_ = false;  // the first match leaves out letters
   bool is_open_ = false, is_closed_by_person_ = false;
+  bool is_seen_ = false;
 };
 
 }  // namespace reprise

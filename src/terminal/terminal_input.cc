@@ -257,6 +257,11 @@ std::optional<Key> TerminalInput::WholeKey() {
   return std::nullopt;
 }
 
+bool TerminalInput::HasKey() const {
+  pollfd waits{STDIN_FILENO, POLLIN, 0};
+  return !read_.empty() || ::poll(&waits, 1, 0) > 0;
+}
+
 KeySource::Came TerminalInput::GiveUp(Came why) {
   why_ = why;
   return KeySource::Came::kGivenUp;

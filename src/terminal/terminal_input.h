@@ -97,7 +97,7 @@ class TerminalInput final : private KeySource {
 
  private:
   KeySource::Came NextKey(std::string& key) override;
-  bool HasKey() const override { return !read_.empty(); }
+  bool HasKey() const override;
   KeySource::Came GiveUp(Came why);
   void Resized() override;
   void LeaveTerminal() override;

@@ -162,7 +162,7 @@ def test_at_a_terminal(server, provider, open_terminal):
     chat.say("/mode plan").until("approved a plan").ready().say("work").until("Write b.txt").until("3. auto").until("allow?")
     chat.answer_line("n not b.txt").until("Write a.txt").until("allow?").answer("3").until("end").ready()
     assert "not b.txt" in provider.requests[1].last["content"] and (server.home.workspace / "a.txt").exists()
-    assert mode_of(client) == "auto"
+    assert mode_of(client) == "auto" and " · mode auto" in chat.screen[-2], "the line above the input tells it"
     # The messages after it have the chat's mode, until another one is chosen. What allows all does not approve a plan.
     chat.say("more").until("fine").ready()
     assert "present_plan" not in offered(provider.requests[4])

@@ -1,6 +1,8 @@
 """Menus of the terminal client, which filter as one types: commands, files, chats, models, branches, what waits."""
 import json
+import os
 import re
+import signal
 
 import pytest
 
@@ -78,6 +80,43 @@ def test_keys_that_come_before_the_menu_choose_nothing(attached, server):
     chat = attached()
     chat.type("/usa\r").until("did you mean /usage?").ready()
     opens(chat.type("/mo"), "› /model").type("re\r").until("there is no such command").ready()
+
+
+def test_enter_that_comes_while_the_menu_is_made_takes_nothing(attached, server, provider):
+    provider.answer_with(lambda request: text("fine"))
+    chat = attached()
+    chat.say("first").until("fine").ready().say("/edit 1 other").until("fine").ready()
+    opens(chat.type("/branches"), "› /branches")
+    os.kill(server.process.pid, signal.SIGSTOP)
+    try:
+        chat.type(" ").quiet(0.2)  # it asks the server for the branches
+        chat.type("\r").quiet(0.1)
+    finally:
+        os.kill(server.process.pid, signal.SIGCONT)
+    opens(chat, "› 1. first", "  2. other")
+    assert server.client.history("c")["head"] == "int_002", "no branch was chosen"
+
+
+def test_a_number_and_a_name_in_full_are_sent_as_typed(attached, server, provider):
+    provider.answer_with(lambda request: text("fine"))
+    server.client.turn("old", "the old one")
+    server.client.turn("new", "3 plans")
+    server.client.turn("third", "new things")
+    chat = attached()
+    chat.say("/chats all").until("3. old").ready()
+    for key in "/resume 3":
+        chat.type(key).quiet(0.02)
+    closes(chat).type("\r").until("chat old").ready()
+    opens(chat.type("/resume new"), "› new things").type("\r").until("chat new").ready()
+
+
+def test_a_guessed_file_is_taken_by_tab_only(attached, files, provider):
+    provider.plan(text("fine"))
+    chat = attached()
+    chat.type("/export src").quiet(0.1)
+    assert menu(chat) is None
+    opens(chat.type(CLEAR).type("ask @ntt"), "›").type("\r").until("fine").ready()
+    assert messages(files) == ["ask @ntt"]
 
 
 @pytest.mark.parametrize("said", ["/usr/bin/env is missing", "//help me", "mail @ noon", "a/b", "x /mode"])

@@ -10,6 +10,7 @@ import pytest
 from support.provider import Gate, call, text, tools
 from support.timing import SLACK, eventually
 from test_folder_config import own_configuration
+from test_plan_mode import mode_of, set_mode
 
 CLEAR = b"\x15"
 RUNNING = re.compile("[\u2800-\u28ff] ")
@@ -48,6 +49,31 @@ def test_it_tells_model_folder_branch_mode_and_context(alone, provider):
     chat.say("hello").until("fine").ready()
     shows(chat, "(01234567) · mode edits")
     shows(chat.say("/model offline").until("go to offline").ready(), "offline · ")
+
+
+def test_the_mode_is_the_one_that_holds(server, open_terminal, provider):
+    provider.answer_with(lambda request: text("fine"))
+    server.client.turn("c", "hello")
+    set_mode(server.client, "c", "approve_all")
+    chat = open_terminal(server.home, "chat", "c", "--url", f"http://127.0.0.1:{server.port}", columns=120, rows=40).opened().ready()
+    shows(chat, "mode approve_all")
+    shows(chat.say("/mode ask").until("is asked about").ready(), "mode ask")
+    assert mode_of(server.client) == "ask"
+    set_mode(server.client, "c", "auto")  # by somebody else
+    shows(chat, "mode auto")
+    shows(chat.say("/mode edits").until("until you leave").ready(), "mode edits")
+    set_mode(server.client, "c", "approve_all")
+    shows(chat, "mode approve_all")
+
+
+def test_asking_holds_where_the_server_does_not_ask(make_server, open_terminal, provider):
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "1"})), text("done"))
+    server = make_server(provider, config={"approval_mode": "approve_all"})
+    chat = open_terminal(server.home, "chat", "c", "--url", f"http://127.0.0.1:{server.port}", columns=120, rows=40).opened().ready()
+    shows(chat, "mode approve_all")
+    shows(chat.say("/mode ask").until("is asked about").ready(), "mode ask")
+    chat.say("write").until("allow?").answer("y").until("done").ready()
+    shows(chat, "mode ask")
 
 
 @pytest.mark.parametrize("git", ["", "ref: refs/heads/\x1b[31mred\n", "gitdir: nowhere"], ids=["empty", "hostile", "lost"])

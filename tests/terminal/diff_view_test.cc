@@ -1,5 +1,8 @@
 #include "terminal/diff_view.h"
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "support/test.h"
 #include "terminal/terminal_lines.h"
 
@@ -186,6 +189,25 @@ TEST_CASE("DiffLines: large files", "[terminal][long]") {
   const Diff diff = DiffLines(ordered + ordered, shuffled + shuffled, kNoColour, {.path = "p", .max_lines = 40});
   CHECK(diff.lines.size() <= 40);
   CHECK(diff.lines[3] == "40,000 lines replaced by 40,000 lines; the beginning of both:");
+}
+
+TEST_CASE("DrawUnified: lines have their numbers, behind blank lines and in a deleted file", "[terminal]") {
+  UseUtf8Locale();
+  const auto drawn = [](const std::string& diff) {
+    return DrawUnified(Json::array({{{"path", "a.txt"}, {"change", "modified"}, {"diff", diff}}}), kNoColour, 80);
+  };
+  const Lines far = drawn("--- a/a.txt\n+++ b/a.txt\n@@ -1,7 +1,8 @@\n one\n \n \n \n \n \n two\n+three\n");
+  REQUIRE(far.size() == 6);
+  CHECK(far[3] == "<5 blank lines>");
+  CHECK(far[4].starts_with("   7 "));
+  CHECK(far[5].starts_with("   8 "));
+  std::string many;
+  for (int i = 0; i < 1'200; ++i) many += " \n";
+  CHECK(drawn("--- a/a.txt\n+++ b/a.txt\n@@ -1,1201 +1,1202 @@\n one\n" + many + "+two\n").back().starts_with("1202 "));
+  const Lines deleted = drawn("--- a/a.txt\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-one\n-two\n");
+  REQUIRE(deleted.size() == 4);
+  CHECK(deleted[2].starts_with("   1 "));
+  CHECK(deleted[3].starts_with("   2 "));
 }
 
 }  // namespace reprise::test::diff_view_test
