@@ -304,6 +304,7 @@ def test_a_database_is_read_like_the_files_of_its_tool(make_home, make_server, t
         [(turn["user_message"], [event["type"] for event in turn["agent_events"]]) for turn in same]
     assert tool != "goose" or turns[0]["model"] == "gpt-5"
     at_work.close()
+    assert imported(make_home(), database)["imported"][0]["chat_id"] == told["imported"][0]["chat_id"], "without the tool's log, too"
 
 
 def test_a_hostile_database_is_refused(make_home, tmp_path):
@@ -323,9 +324,67 @@ def test_a_hostile_database_is_refused(make_home, tmp_path):
     with_large = tmp_path / "large.db"
     with sqlite3.connect(with_large) as hostile:
         hostile.executescript("CREATE TABLE sessions (id, created_at); CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id, role, created_timestamp, content_json);"
-                              "INSERT INTO sessions VALUES ('x', 1);")
+                              "INSERT INTO sessions VALUES ('x', 1), ('y', 2);")
         hostile.executemany("INSERT INTO messages(session_id, role, created_timestamp, content_json) VALUES ('x', 'user', 1, ?)",
                             [(json.dumps([{"type": "text", "text": "x" * (20 << 20)}]),)] * 4)
+        hostile.execute("INSERT INTO messages(session_id, role, created_timestamp, content_json) VALUES ('y', 'user', 1, ?)",
+                        (json.dumps([{"type": "text", "text": "Go."}]),))
     hostile.close()
-    assert "session x: it is larger than 64 MiB" in reprise(home, with_large, status=1).stderr
-    assert not list(home.data.glob("goose-*"))
+    told = imported(home, with_large, status=1)
+    assert ["session x: it is larger than 64 MiB" in each["message"] for each in told["failed"]] == [True]
+    assert len(told["imported"]) == 1, "it holds up no other"
+
+
+def goose_of(path, sessions):
+    """A database of goose: for each session its id, type and parent."""
+    with sqlite3.connect(path) as tool:
+        tool.executescript("CREATE TABLE sessions (id TEXT PRIMARY KEY, created_at, session_type, parent_session_id, made AS (printf('%.*c', 100000000, 'x')));"
+                           "CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id, role, created_timestamp, content_json, made AS (printf('%.*c', 100000000, 'x')));")
+        for session in sessions:
+            tool.execute("INSERT INTO sessions VALUES (?, 1, ?, ?)", session)
+            tool.execute("INSERT INTO messages(session_id, role, created_timestamp, content_json) VALUES (?, 'user', 1, ?)",
+                         (session[0], json.dumps([{"type": "text", "text": session[0]}])))
+    tool.close()
+
+
+def test_every_session_of_a_database_is_imported_or_counted(make_home, tmp_path):
+    home, goose, opencode = make_home(), tmp_path / "goose.db", tmp_path / "opencode.db"
+    # Columns that make up their content are not read.
+    goose_of(goose, [("root", "user", None), ("below", "sub_agent", "root"), ("deeper", "sub_agent", "below"), ("orphan", "sub_agent", "gone")])
+    names = {each["chat_id"]: each["title"] for each in imported(home, goose, "--list")["sessions"]}
+    told = imported(home, goose)
+    assert {names[each["chat_id"]]: each["notes"] for each in told["imported"]} == {
+        "root": ["left out: 2 x sub-agent in a session of its own (below, deeper)"], "orphan": []} and told["failed"] == []
+    parents = {"root": None, "one": "root", "two": "one", "three": "two", "four": "three", "five": "four", "orphan": "gone", "ring": "round", "round": "ring",
+               "self": "self"}
+    with sqlite3.connect(opencode) as tool:
+        tool.executescript("CREATE TABLE session (id TEXT PRIMARY KEY, parent_id TEXT, directory TEXT, title TEXT, time_created INTEGER, time_updated INTEGER);"
+                           "CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, data TEXT);"
+                           "CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, data TEXT);")
+        for number, (name, parent) in enumerate(parents.items()):
+            tool.execute("INSERT INTO session VALUES (?, ?, '/d', ?, ?, 1)", (name, parent, name, number))
+            tool.execute("INSERT INTO message VALUES (?, ?, 1, ?)", (f"m-{name}", name, json.dumps({"role": "user"})))
+            tool.execute("INSERT INTO part VALUES (?, ?, ?, ?)", (f"p-{name}", f"m-{name}", name, json.dumps({"type": "text", "text": "Go."})))
+    tool.close()
+    names = {each["chat_id"]: each["title"] for each in imported(home, opencode, "--list")["sessions"]}
+    told = imported(home, opencode)
+    assert {names[each["chat_id"]]: each["notes"] for each in told["imported"]} == {
+        "root": ["left out: 5 x sub-agent that no call names (one, two, three, four, five)"], "orphan": [],
+        "ring": ["left out: 1 x sub-agent that no call names (round)"], "self": []} and told["failed"] == []
+
+
+def test_a_database_within_a_change_is_not_read(make_home, tmp_path):
+    home, path, left = make_home(), tmp_path / "sessions.db", tmp_path / "left"
+    goose_of(path, [(f"{number}-{'x' * 500}", "user", None) for number in range(100)])
+    left.mkdir()
+    tool = sqlite3.connect(path, isolation_level=None)
+    tool.execute("PRAGMA cache_size=1")
+    tool.execute("BEGIN EXCLUSIVE")
+    tool.execute("UPDATE messages SET role = 'y' || content_json")  # more than the cache holds, so some of it is written already
+    told = imported(home, path, "--from", "goose", status=1)
+    assert told["imported"] == [] and ["is in use: close the tool" in each["message"] for each in told["failed"]] == [True]
+    for file in (path, path.with_name("sessions.db-journal")):
+        shutil.copy(file, left)
+    told = imported(home, left / path.name, "--from", "goose", status=1)
+    assert told["imported"] == [] and ["was left within a change: start the tool" in each["message"] for each in told["failed"]] == [True]
+    tool.close()

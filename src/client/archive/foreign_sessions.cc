@@ -90,12 +90,13 @@ class Finder {
     }
     if (*format == nullptr) return {};
     std::optional<Error> of_visitor;
-    auto looked = ForEachSession(*source, **format, path, [&](FoundSession session) -> Result<void> {
+    const auto look = [&](FoundSession session) -> Result<void> {
       if (!IsWanted(session)) return {};
       auto visited = visit_(std::move(session));
       if (!visited) of_visitor = visited.error();
       return visited;
-    });
+    };
+    auto looked = ForEachSession(*source, **format, path, look, [&](Error error) { failed_(path, std::move(error)); });
     if (of_visitor) return Fail(*std::move(of_visitor));
     if (!looked) failed_(path, std::move(looked.error()));
     return {};

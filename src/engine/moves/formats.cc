@@ -193,7 +193,8 @@ Result<const MoveFormat*> RecognizeFormat(const SourceText& source, std::string_
 }
 
 Result<void> ForEachSession(const SourceText& source, const MoveFormat& format, const std::string& path,
-                            const std::function<Result<void>(FoundSession)>& visit) {
+                            const std::function<Result<void>(FoundSession)>& visit,
+                            const std::function<void(Error)>& failed) {
   if (format.shape == Shape::kLines) {
     const auto reader = format.reader(path);
     FoundSession found{
@@ -211,9 +212,11 @@ Result<void> ForEachSession(const SourceText& source, const MoveFormat& format, 
   }
   if (format.shape == Shape::kTables) {
     const auto file = TRY(SqliteFile::Open(path));
-    return format.stored(*file, [&](const Json& session) {
-      const std::string text = DumpJson(session);
-      ReadSession read = format.read(session, {});
+    return format.stored(*file, [&](const Result<Json>& session) -> Result<void> {
+      if (!session && !failed) return Fail(session.error());
+      if (!session) return failed(session.error()), Result<void>();
+      const std::string text = DumpJson(*session);
+      ReadSession read = format.read(*session, {});
       std::string digest = DigestOf(read, text);
       return visit(Found(format, source, std::move(read), text.size(), std::move(digest)));
     });

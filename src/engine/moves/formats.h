@@ -54,9 +54,11 @@ struct FoundSession {
 
 // Whether any format fits the source. `only` is the name of one; empty: all. Null: none. The failures of reading.
 Result<const MoveFormat*> RecognizeFormat(const SourceText& source, std::string_view only);
-// The sessions in a source, one by one, until `visit` fails. `path` as in MoveFormat.
+// The sessions in a source, one by one, until `visit` fails. `path` as in MoveFormat. `failed` gets why one session of
+// a database cannot be read, and the others go on; without it that ends the reading.
 Result<void> ForEachSession(const SourceText& source, const MoveFormat& format, const std::string& path,
-                            const std::function<Result<void>(FoundSession)>& visit);
+                            const std::function<Result<void>(FoundSession)>& visit,
+                            const std::function<void(Error)>& failed = {});
 
 // The name of the chat that the session becomes: made of the tool, the session and its content, so that the same
 // content has the same name. `digest` is FoundSession::digest's.

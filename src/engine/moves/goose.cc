@@ -95,7 +95,10 @@ ReadSession ReadGooseExport(const Json& session, const std::string&) {
   GooseReader reader;
   reader.TakeFacts(session);
   ReadSession read = ReadAll(reader, ListIn(session, "conversation"));
-  read.left_out.Add("sub-agent in a session of its own", static_cast<std::size_t>(CountIn(session, "sub_agents")));
+  std::vector<std::string> sub_agents;
+  for (const Json& id : ListIn(session, "sub_agents"))
+    sub_agents.push_back(id.is_string() ? id.get<std::string>() : "");
+  AddNamed(read.left_out, "sub-agent in a session of its own", sub_agents);
   const std::string model = TextMember(MemberOf(session, "model_config"), "model_name");
   if (!model.empty()) read.messages.insert(read.messages.begin(), {.kind = Kind::kModel, .model = model});
   return read;

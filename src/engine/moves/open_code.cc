@@ -64,6 +64,13 @@ class OpenCodeReader {
                   .updated = TimeIn(MemberOf(time, "updated"))};
     read_.insert(read.facts.id);
     read.messages = StepsOf(messages, 0);
+    std::vector<std::string> unnamed;
+    if (sub_agents_.is_object()) {
+      for (const auto& each : sub_agents_.items()) {
+        if (!read_.contains(each.key()) && !unread_.contains(each.key())) unnamed.push_back(each.key());
+      }
+    }
+    AddNamed(left_out_, "sub-agent that no call names", unnamed);
     read.left_out = std::move(left_out_);
     return read;
   }
@@ -183,7 +190,10 @@ class OpenCodeReader {
 
   void AddSubAgent(const std::string& session, const std::string& call, int depth, std::vector<MovedMessage>& results) {
     const bool is_there = !storage_.empty() || MemberOf(sub_agents_, session).is_array();
-    if (!is_there || depth >= kMostSessions) return left_out_.Add("sub-agent in a session of its own");
+    if (!is_there || depth >= kMostSessions) {
+      unread_.insert(session);
+      return left_out_.Add("sub-agent in a session of its own");
+    }
     if (!read_.insert(session).second) return left_out_.Add("sub-agent that is named twice");
     for (MovedMessage& step : StepsOf(MessagesOf(session), depth + 1)) {
       const bool says = step.nested.empty() && (step.kind == Kind::kAnswer || step.kind == Kind::kResult);
@@ -195,7 +205,8 @@ class OpenCodeReader {
 
   const fs::path storage_;
   const Json sub_agents_;
-  std::set<std::string> read_;  // sessions: they may name each other
+  std::set<std::string> read_;    // sessions: they may name each other
+  std::set<std::string> unread_;  // that a call names
   LeftOut left_out_;
 };
 

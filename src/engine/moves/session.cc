@@ -73,6 +73,14 @@ std::vector<std::string> LeftOut::Notes() const {
   return notes;
 }
 
+void AddNamed(LeftOut& left_out, const std::string& what, const std::vector<std::string>& names) {
+  constexpr std::size_t kMostShown = 5;
+  std::string shown;
+  for (std::size_t i = 0; i < std::min(names.size(), kMostShown); ++i)
+    shown += (i > 0 ? ", " : "") + FirstWords(names[i]);
+  left_out.Add(what + " (" + shown + (names.size() > kMostShown ? ", ...)" : ")"), names.size());
+}
+
 Result<std::unique_ptr<MovedSession>> OpenLines(SourceText source, std::unique_ptr<RecordReader> reader) {
   std::vector<SourcePlace> places;
   std::string last;  // the line that may be cut off

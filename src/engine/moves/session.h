@@ -77,6 +77,9 @@ class LeftOut {
   bool is_closed_ = false;
 };
 
+// Counts things with their names, of which the notes show the first ones.
+void AddNamed(LeftOut& left_out, const std::string& what, const std::vector<std::string>& names);
+
 struct SessionFacts {
   std::string id{};      // the tool's name for the session
   std::string title{};   // empty: the first message says it

@@ -1,9 +1,12 @@
 #include "engine/moves/sqlite_file.h"
 
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -13,6 +16,9 @@
 
 namespace reprise {
 namespace {
+
+constexpr std::size_t kMaxSchema = 1 << 20;  // that is read of one
+constexpr std::size_t kRowSize = 128;        // in memory, besides its texts
 
 // Looked up at run time, because only an import of a few tools needs it.
 struct SqliteLibrary : SharedLibrary {
@@ -52,6 +58,25 @@ std::string NameOfFile(const std::string& path, const char* parameters) {
   return uri + parameters;
 }
 
+// The size of a file and when it was written; empty if that is not known.
+std::vector<std::int64_t> StateOf(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return {};
+  return {status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+}
+
+// Where nothing can be written beside a database, SQLite could not even take the locks of its log; and without a log or
+// a journal there, nobody was at work on it.
+bool NeedsNoLocks(const std::string& path) {
+  std::error_code failed;
+  const std::filesystem::path real = std::filesystem::canonical(path, failed);
+  if (failed) return false;
+  for (const char* suffix : {"-wal", "-journal"}) {
+    if (std::filesystem::exists(real.string() + suffix, failed) || failed) return false;
+  }
+  return ::access(real.parent_path().c_str(), W_OK) != 0;
+}
+
 // The value of a column; null if it is NULL or bytes.
 Json ValueIn(sqlite3_stmt* row, int column) {
   const SqliteLibrary& library = Library();
@@ -81,9 +106,21 @@ Result<bool> SqliteFile::Is(const SourceText& source) {
 
 tl::unexpected<Error> SqliteFile::Wrong() const {
   const SqliteLibrary& library = Library();
-  const bool is_busy = library.code(database_.get()) == SQLITE_BUSY;
-  if (is_busy) return Fail(ErrorCode::kIo, path_ + " is in use: close the tool and try again");
+  switch (library.code(database_.get())) {
+    case SQLITE_BUSY:
+      return InUse();
+    case SQLITE_READONLY:  // what its writer left must be undone first
+      return Fail(ErrorCode::kIo, path_ + " was left within a change: start the tool, close it and try again");
+    case SQLITE_TOOBIG:
+      return Fail(ErrorCode::kTooLarge, path_ + ": a value is too large");
+    default:
+      break;
+  }
   return Fail(Reason::kInvalidDocument, path_ + ": " + ToValidUtf8(library.message(database_.get())));
+}
+
+tl::unexpected<Error> SqliteFile::InUse() const {
+  return Fail(ErrorCode::kIo, path_ + " is in use: close the tool and try again");
 }
 
 Result<std::unique_ptr<SqliteFile>> SqliteFile::Open(const std::string& path) {
@@ -93,27 +130,27 @@ Result<std::unique_ptr<SqliteFile>> SqliteFile::Open(const std::string& path) {
                 path + " is a SQLite database, and libsqlite3 is missing: install libsqlite3-0", library.problem());
   }
   std::unique_ptr<SqliteFile> file(new SqliteFile(path));
-  // Without a log of recent changes beside it, nothing needs to be written there to read it.
-  std::error_code unknown;
-  const bool has_log = std::filesystem::exists(path + "-wal", unknown);
+  if (NeedsNoLocks(path)) file->unlocked_ = StateOf(path);
   sqlite3* database = nullptr;
-  const int opened = library.open(NameOfFile(path, has_log ? "?mode=ro" : "?mode=ro&immutable=1").c_str(), &database,
-                                  SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nullptr);
+  const int opened = library.open(NameOfFile(path, file->unlocked_ ? "?mode=ro&immutable=1" : "?mode=ro").c_str(),
+                                  &database, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nullptr);
   file->database_.reset(database);
   if (database == nullptr) return Fail(ErrorCode::kIo, path + " cannot be read", "no memory");
   if (opened != SQLITE_OK) return file->Wrong();
-  constexpr int kMostMilliseconds = 2000;
+  constexpr int kMostMilliseconds = 2000, kMostColumns = 200;
   library.configure(database, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   library.configure(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   library.limit(database, SQLITE_LIMIT_LENGTH, static_cast<int>(kMaxSourceRecord));
+  library.limit(database, SQLITE_LIMIT_COLUMN, kMostColumns);
   library.busy_timeout(database, kMostMilliseconds);
   return file;
 }
 
 Result<bool> SqliteFile::HasTable(const std::string& name) const {
   bool has = false;
+  std::size_t room = kMaxSchema;
   // A view has no page of its own, nor has a table that code makes up.
-  TRY(ForEachRow("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 AND name = ?", name,
+  TRY(ForEachRow("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 AND name = ?", name, room,
                  [&](const Json&) -> Result<void> {
                    has = true;
                    return {};
@@ -121,11 +158,30 @@ Result<bool> SqliteFile::HasTable(const std::string& name) const {
   return has;
 }
 
-Result<void> SqliteFile::ForEachRow(const char* select, const std::string& value,
+Result<std::string> SqliteFile::Select(const std::string& table, std::initializer_list<const char*> columns) const {
+  if (!TRY(HasTable(table))) return Fail(Reason::kInvalidDocument, path_ + ": it has no table " + table);
+  std::set<std::string> stored;
+  std::size_t room = kMaxSchema;
+  TRY(ForEachRow("SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0", table, room,
+                 [&](const Json& row) -> Result<void> {
+                   stored.insert(TextMember(row, "name"));
+                   return {};
+                 }));
+  std::string names;
+  for (const char* column : columns) {
+    if (stored.contains(column)) names += (names.empty() ? "" : ", ") + std::string(column);
+  }
+  if (!stored.contains(*columns.begin())) {
+    return Fail(Reason::kInvalidDocument, path_ + ": table " + table + " has no column " + *columns.begin());
+  }
+  return "SELECT " + names + " FROM " + table;
+}
+
+Result<void> SqliteFile::ForEachRow(const std::string& select, const std::string& value, std::size_t& room,
                                     const std::function<Result<void>(Json row)>& visit) const {
   const SqliteLibrary& library = Library();
   sqlite3_stmt* prepared = nullptr;
-  const int found = library.prepare(database_.get(), select, -1, &prepared, nullptr);
+  const int found = library.prepare(database_.get(), select.c_str(), -1, &prepared, nullptr);
   const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(prepared, library.finalize);
   if (found != SQLITE_OK) return Wrong();
   library.bind_text(prepared, 1, value.data(), static_cast<int>(value.size()), SQLITE_STATIC);
@@ -137,6 +193,16 @@ Result<void> SqliteFile::ForEachRow(const char* select, const std::string& value
   Result<void> visited;
   while (visited && (step = library.step(prepared)) == SQLITE_ROW) {
     used = 0;
+    std::size_t size = kRowSize;
+    for (int i = 0; i < library.column_count(prepared); ++i) {
+      const bool is_text = library.column_type(prepared, i) == SQLITE_TEXT;
+      size += is_text ? static_cast<std::size_t>(library.column_bytes(prepared, i)) : 0;
+    }
+    if (size > room) {
+      visited = Fail(ErrorCode::kTooLarge, path_ + ": it has too much of this");
+      break;
+    }
+    room -= size;
     Json row = Json::object();
     for (int i = 0; i < library.column_count(prepared); ++i) {
       const char* const name = library.column_name(prepared, i);
@@ -147,6 +213,7 @@ Result<void> SqliteFile::ForEachRow(const char* select, const std::string& value
   }
   library.progress_handler(database_.get(), 0, nullptr, nullptr);
   if (visited && step != SQLITE_DONE) return Wrong();
+  if (visited && unlocked_ && StateOf(path_) != *unlocked_) return InUse();
   return visited;
 }
 

@@ -1,9 +1,14 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 #include "engine/moves/source_text.h"
@@ -24,9 +29,14 @@ class SqliteFile {
 
   const std::string& path() const { return path_; }
   Result<bool> HasTable(const std::string& name) const;
+  // "SELECT ... FROM table" with those of the columns that the table stores; the first must be one. A generated column
+  // is none, because its expression could make up anything. kInvalidArgument (reason "invalid_document"), kIo.
+  Result<std::string> Select(const std::string& table, std::initializer_list<const char*> columns) const;
   // The rows of a SELECT, whose only parameter is `value`: objects by the names of the columns, without those that are
-  // NULL or of bytes. Until `visit` fails. kInvalidArgument (reason "invalid_document"), kIo.
-  Result<void> ForEachRow(const char* select, const std::string& value,
+  // NULL or of bytes. Until `visit` fails. `room` is how many bytes may be read, and what is left of them: kTooLarge
+  // before more is copied. kInvalidArgument (reason "invalid_document"), kIo (also if another program is at work on
+  // it).
+  Result<void> ForEachRow(const std::string& select, const std::string& value, std::size_t& room,
                           const std::function<Result<void>(Json row)>& visit) const;
 
  private:
@@ -35,8 +45,11 @@ class SqliteFile {
   };
   explicit SqliteFile(std::string path) : path_(std::move(path)) {}
   tl::unexpected<Error> Wrong() const;
+  tl::unexpected<Error> InUse() const;
 
   const std::string path_;
+  // What tells a change of the file, if it is read without locks.
+  std::optional<std::vector<std::int64_t>> unlocked_;
   std::unique_ptr<sqlite3, Closer> database_;
 };
 
