@@ -214,6 +214,7 @@ Result<Outcome> UsageByDay(Engine& engine, const Request& request) {
   for (const auto& [day, usage] : report.days) {
     body["days"].push_back({{"day", day}, {"usage", UsageBody(usage, prices)}});
   }
+  if (request.Query("user")) return JsonReply(body);  // an admin sees use and not content, and a title is content
   for (const auto& each : report.chats) {
     body["chats"].push_back(
         {{"chat_id", each.chat.str()}, {"title", each.title}, {"usage", UsageBody(each.models, prices)}});
