@@ -287,7 +287,7 @@ struct UsageReport {
     UsageByModel models{};
   };
   std::vector<OfChat> chats{};
-  bool complete = true;  // false: there was no time for all chats
+  bool complete = true;  // false: some could not be read, or not in time
 };
 // Each member that is set replaces the present value.
 struct AgendaChange {
