@@ -47,6 +47,7 @@
 
 namespace reprise {
 
+class LearnedSecrets;
 struct WhatIfChanges;
 
 // What happens to a request for a run in a chat that already has one.
@@ -286,7 +287,7 @@ struct UsageReport {
     UsageByModel models{};
   };
   std::vector<OfChat> chats{};
-  bool complete = true;  // false: there was no time for all chats
+  bool complete = true;  // false: some could not be read, or not in time
 };
 // Each member that is set replaces the present value.
 struct AgendaChange {
@@ -372,6 +373,7 @@ class Engine {
     DailyUsage* usage = nullptr;  // null: daily usage is not counted and has no limit
     // Texts that are removed from tool output: keys and tokens.
     std::vector<std::string> secrets{};
+    std::shared_ptr<const LearnedSecrets> learned_secrets{};  // likewise, and may grow; null: none
     GuardrailOptions guardrails{};
     // Validates a person's response to a form (a question with a schema). kInvalidArgument: the message says what to
     // correct. Called from any thread. Empty: any object is accepted.

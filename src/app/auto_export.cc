@@ -38,8 +38,9 @@ std::optional<BucketPlace> BucketPlace::Parse(std::string_view place) {
 }
 
 AutoExport::AutoExport(const AutoExportOptions& options, std::vector<std::string> secrets,
-                       const std::optional<BucketOptions>& server, Transport& transport, FileSystem& disk)
-    : options_(options), finder_(std::move(secrets)), transport_(transport), disk_(disk) {
+                       std::shared_ptr<const LearnedSecrets> learned, const std::optional<BucketOptions>& server,
+                       Transport& transport, FileSystem& disk)
+    : options_(options), finder_(std::move(secrets)), learned_(std::move(learned)), transport_(transport), disk_(disk) {
   const auto place = BucketPlace::Parse(options_.to);
   if (!place || !server) return;
   BucketOptions bucket = *server;
@@ -73,6 +74,7 @@ void AutoExport::Add(const Interaction& interaction, const std::string& tenant) 
 }
 
 bool AutoExport::Write(const Interaction& interaction, const std::string& tenant) {
+  for (const std::string& secret : *learned_->All()) finder_.Learn(secret);
   const auto redacted = finder_.TakenFrom(interaction);
   if (!redacted) return false;
   const bool is_atif = options_.format == "atif";

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "app/secret_finder.h"
+#include "base/learned_secrets.h"
 #include "base/queues.h"
 #include "remote/s3/s3_bucket.h"
 #include "reprise/file_system.h"
@@ -32,9 +33,11 @@ struct BucketPlace {
 // that are not taken are dropped and counted. Thread-safe.
 class AutoExport {
  public:
-  // `secrets` as of SecretsOf; `server` has the address and the keys for a bucket. The references must outlive this.
+  // `secrets` as of SecretsOf, and those that are learned later; `server` has the address and the keys for a bucket.
+  // The references must outlive this.
   AutoExport(const AutoExportOptions& options, std::vector<std::string> secrets,
-             const std::optional<BucketOptions>& server, Transport& transport, FileSystem& disk);
+             std::shared_ptr<const LearnedSecrets> learned, const std::optional<BucketOptions>& server,
+             Transport& transport, FileSystem& disk);
   // Gives up what waits.
   ~AutoExport();
   AutoExport(const AutoExport&) = delete;
@@ -51,6 +54,7 @@ class AutoExport {
 
   const AutoExportOptions options_;
   SecretFinder finder_;  // of the queue's thread
+  const std::shared_ptr<const LearnedSecrets> learned_;
   Transport& transport_;
   FileSystem& disk_;
   std::stop_source give_up_;

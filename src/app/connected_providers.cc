@@ -23,6 +23,8 @@ constexpr int kProvidersVersion = 1;
 
 Error InvalidWish(std::string message) { return Refused(Reason::kInvalidMember, std::move(message)); }
 
+Error OfAnotherVersion() { return MakeError(ErrorCode::kCorruption, "another version of Reprise wrote it"); }
+
 bool IsOneWord(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; });
 }
@@ -54,13 +56,14 @@ ProviderConnections::Wanted WantedIn(const std::string& name, const Json& json) 
           .api_key = TextMember(json, "api_key")};
 }
 
-// How many models the provider lists. A server without a list answers, too.
-Result<std::size_t> CountListed(const ModelDirectory& models, const std::string& provider) {
+// How many models the provider lists. A server without a list counts only if the person says that it has none, because
+// a wrong path is answered in the same way.
+Result<std::size_t> CountListed(const ModelDirectory& models, const ProviderConnections::Wanted& wanted) {
   constexpr std::chrono::seconds kPatience{10};
   std::stop_source give_up;
   const auto listed = std::make_shared<std::promise<Result<std::vector<ListedModel>>>>();
   auto answer = listed->get_future();
-  const auto resolved = TRY(models.Resolve(provider + "/any"));  // any name: the client is the provider's
+  const auto resolved = TRY(models.Resolve(wanted.name + "/any"));  // any name: the client is the provider's
   resolved.client->ListModels(give_up.get_token(), [listed](auto found) { listed->set_value(std::move(found)); });
   if (answer.wait_for(kPatience) != std::future_status::ready) {
     give_up.request_stop();
@@ -68,8 +71,12 @@ Result<std::size_t> CountListed(const ModelDirectory& models, const std::string&
   }
   auto found = answer.get();
   if (found) return found->size();
-  if (found.error().Is(Reason::kProviderNotFound)) return 0;
-  return Fail(std::move(found.error()));
+  if (!found.error().Is(Reason::kProviderNotFound)) return Fail(std::move(found.error()));
+  if (wanted.has_no_list) return 0;
+  return Fail(
+      Reason::kProviderNotFound,
+      "there is no list of models at this address; it usually ends in /v1. If the provider has none, connect it "
+      "with \"has_no_list\"");
 }
 
 }  // namespace
@@ -77,16 +84,22 @@ Result<std::size_t> CountListed(const ModelDirectory& models, const std::string&
 ConnectedProviders::ConnectedProviders(Parts parts)
     : parts_(std::move(parts)), path_(parts_.options.data_dir + "/.providers") {
   const auto kept = Read();
+  const MutexLock lock(mutex_);
   if (!kept) {
+    unread_ = MakeError(ErrorCode::kConflict,
+                        "the connected providers in " + path_ + " cannot be read (" + kept.error().message +
+                            "), and are not written over; bring the file or its key back, or remove the file, and "
+                            "restart the server");
     LogWarning("the providers that were connected in the page cannot be read", {{"detail", kept.error().message}});
     return;
   }
-  const MutexLock lock(mutex_);
   for (const auto& [name, json] : kept->items()) {
     Wanted wanted = WantedIn(name, json);
+    parts_.secrets.Add(wanted.api_key);
     auto models = CheckWanted(wanted).and_then([&] { return ModelsOf(wanted); });
     if (!models || IsConfigured(name)) {
       LogWarning("a connected provider is not used", {{"provider", name}});
+      unused_[name] = json;
       continue;
     }
     connected_.insert_or_assign(name, Kept{std::move(wanted), models->get()});
@@ -110,15 +123,18 @@ Result<Json> ConnectedProviders::Read() const {
     auto opened = TRY(OpenJwe(*text, *parts_.keys));
     const auto header = TRY(ParseJson(opened.protected_header));
     if (TextMember(header, "typ") != kProvidersType) return Fail(ErrorCode::kCorruption, "it is another file");
+    if (MemberOf(header, "ver") != kProvidersVersion) return Fail(OfAnotherVersion());
     plain = std::move(opened.plaintext);
   }
   const auto json = TRY(ParseJson(plain));
+  if (LooksLikeJwe(plain)) return Fail(ErrorCode::kCorruption, "it is sealed, and this server has no keys");
+  if (MemberOf(json, "schema") != kProvidersVersion) return Fail(OfAnotherVersion());
   if (!MemberOf(json, "providers").is_object()) return Fail(ErrorCode::kCorruption, "it has no providers");
   return MemberOf(json, "providers");
 }
 
-Result<void> ConnectedProviders::Write(const std::map<std::string, Kept, std::less<>>& all) const {
-  Json providers = Json::object();
+Result<void> ConnectedProviders::Write(const std::map<std::string, Kept, std::less<>>& all, const Json& unused) const {
+  Json providers = unused;
   for (const auto& [name, kept] : all) {
     const Wanted& provider = kept.provider;
     providers[name] = {{"type", provider.type}, {"base_url", provider.base_url}, {"api_key", provider.api_key}};
@@ -150,6 +166,12 @@ Result<std::vector<ProviderConnections::Provider>> ConnectedProviders::List() {
   return all;
 }
 
+Result<void> ConnectedProviders::CheckWritable() const {
+  const MutexLock lock(mutex_);
+  if (unread_) return Fail(*unread_);
+  return {};
+}
+
 Result<std::size_t> ConnectedProviders::Connect(const Wanted& wanted) {
   TRY(CheckWanted(wanted));
   if (IsConfigured(wanted.name)) {
@@ -157,23 +179,33 @@ Result<std::size_t> ConnectedProviders::Connect(const Wanted& wanted) {
                 "the configuration names a provider " + wanted.name + ", and it wins; change it there");
   }
   auto models = TRY(ModelsOf(wanted));
-  const std::size_t count = TRY(CountListed(*models, wanted.name));
+  TRY(CheckWritable());
+  parts_.secrets.Add(wanted.api_key);  // also if it fails: a key that somebody has typed is a secret
+  const std::size_t count = TRY(CountListed(*models, wanted));
   const MutexLock lock(mutex_);
   auto next = connected_;
   next.insert_or_assign(wanted.name, Kept{wanted, models.get()});
   if (next.size() > kMostProviders) return Fail(InvalidWish("there are too many providers"));
-  TRY(Write(next));
+  Json unused = unused_;
+  unused.erase(wanted.name);
+  TRY(Write(next, unused));
   connected_ = std::move(next);
+  unused_ = std::move(unused);
   models_.push_back(std::move(models));
   return count;
 }
 
 Result<void> ConnectedProviders::Disconnect(const std::string& name) {
+  TRY(CheckWritable());
   const MutexLock lock(mutex_);
   auto next = connected_;
-  if (next.erase(name) == 0) return Fail(ErrorCode::kNotFound, "no provider of this name was connected in the page");
-  TRY(Write(next));
+  Json unused = unused_;
+  if (next.erase(name) + unused.erase(name) == 0) {
+    return Fail(ErrorCode::kNotFound, "no provider of this name was connected in the page");
+  }
+  TRY(Write(next, unused));
   connected_ = std::move(next);
+  unused_ = std::move(unused);
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/learned_secrets.h"
 #include "domain/codec.h"
 
 namespace reprise {
@@ -54,6 +55,8 @@ constexpr std::array<std::string_view, 36> kNames = {"type",
 // Of texts that may be JSON or not: each backslash may begin an escape.
 constexpr std::size_t kAnyEscape = std::numeric_limits<std::size_t>::max();
 
+constexpr const char* kKindOfSecrets = "a secret of the configuration or the environment";
+
 std::string InJson(const std::string& text, bool ascii) {
   const std::string quoted = Json(text).dump(-1, ' ', ascii, Json::error_handler_t::replace);
   return quoted.substr(1, quoted.size() - 2);
@@ -62,12 +65,11 @@ std::string InJson(const std::string& text, bool ascii) {
 }  // namespace
 
 SecretFinder::SecretFinder(std::vector<std::string> secrets, const std::vector<std::string>& words) {
-  constexpr std::size_t kLeast = 8;  // as Redactor
   for (const std::string& secret : secrets) {
-    if (secret.size() >= kLeast) Know(secret, "a secret of the configuration or the environment");
+    if (secret.size() >= kShortestSecret) Know(secret, kKindOfSecrets);
   }
   for (const std::string& word : words) Know(word, "the text \"" + word + "\"");
-  std::ranges::stable_sort(known_, {}, [](const auto& each) { return -static_cast<std::ptrdiff_t>(each.text.size()); });
+  Sort();
   // Inside a JSON string a word may begin behind an escape: \n.
   constexpr const char* kBegin = R"((?:\b|\\[bfnrt]|\\u[0-9a-fA-F]{4}))";
   constexpr std::pair<const char*, const char*> kWords[] = {
@@ -86,6 +88,16 @@ SecretFinder::SecretFinder(std::vector<std::string> secrets, const std::vector<s
 }
 
 SecretFinder::~SecretFinder() = default;
+
+void SecretFinder::Learn(const std::string& secret) {
+  if (secret.size() < kShortestSecret || std::ranges::find(known_, secret, &Known::text) != known_.end()) return;
+  Know(secret, kKindOfSecrets);
+  Sort();
+}
+
+void SecretFinder::Sort() {
+  std::ranges::stable_sort(known_, {}, [](const auto& each) { return -static_cast<std::ptrdiff_t>(each.text.size()); });
+}
 
 void SecretFinder::Know(const std::string& text, const std::string& kind) {
   // As it stands in texts, in JSON, and in JSON inside a string of JSON.

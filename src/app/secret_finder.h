@@ -27,6 +27,9 @@ class SecretFinder {
   explicit SecretFinder(std::vector<std::string> secrets, const std::vector<std::string>& words = {});
   ~SecretFinder();
 
+  // One more secret; no effect if it is known.
+  void Learn(const std::string& secret);
+
   // Whether there was any.
   bool TakeFrom(std::string& text);
   // From all texts but those that name things, such as types, ids and digests.
@@ -44,6 +47,7 @@ class SecretFinder {
     std::size_t backslashes = 1;  // as Take
   };
   void Know(const std::string& text, const std::string& kind);
+  void Sort();
   // `backslashes`: how many stand for one in the text; those left over belong to an escape, which stays.
   bool Take(std::string& text, std::size_t at, std::size_t size, const std::string& kind, std::size_t backslashes);
 

@@ -115,8 +115,8 @@ void ServerParts::NoteUrl(std::string_view url) {
 }
 
 void ServerParts::StartTelemetry() {
-  auto_export_.emplace(options_.auto_export, SecretsOf(options_, environ), options_.bucket, telemetry_transport_,
-                       disk_);
+  auto_export_.emplace(options_.auto_export, SecretsOf(options_, environ), learned_secrets_, options_.bucket,
+                       telemetry_transport_, disk_);
   for (const std::string& problem : options_.telemetry.problems) LogWarning(problem + "; it does not count");
   if (options_.telemetry.disabled) return;
   TelemetryOptions telemetry = options_.telemetry;
@@ -182,7 +182,8 @@ TenantParts::Common ServerParts::CommonParts(bool is_operator) {
           .audio = audio_.get(),
           .documents = documents_.get(),
           .telemetry = telemetry_.get(),
-          .auto_export = &*auto_export_};
+          .auto_export = &*auto_export_,
+          .learned_secrets = learned_secrets_};
 }
 
 void ServerParts::AddPeople(ServerOptions& server) {
@@ -240,8 +241,8 @@ Result<std::shared_ptr<const KeySet>> ServerParts::OrgKeysFor(const TenantParts:
 
 Result<void> ServerParts::OpenModels(Extensions& extensions) {
   own_models_ = std::move(extensions.models);
-  connected_.emplace(
-      ConnectedProviders::Parts{.options = options_, .transport = transport_, .disk = disk_, .keys = keys_});
+  connected_.emplace(ConnectedProviders::Parts{
+      .options = options_, .transport = transport_, .disk = disk_, .keys = keys_, .secrets = *learned_secrets_});
   models_ = TRY(MakeModels(options_));
   audio_ = TRY(MakeAudio(transport_, options_));
   documents_ = MakeDocumentReader(options_);

@@ -95,6 +95,7 @@ class ServerParts {
   std::optional<LastInstance> last_instance_;
   CurlTransport transport_;
   CurlTransport telemetry_transport_;  // of its own, because a collector must not delay the models' answers
+  const std::shared_ptr<LearnedSecrets> learned_secrets_ = std::make_shared<LearnedSecrets>();  // of connected_
   std::optional<AutoExport> auto_export_;
   std::unique_ptr<OtlpTelemetry> telemetry_;                        // null if disabled; counts what auto_export_ does
   std::map<std::string, std::shared_ptr<ModelClient>> own_models_;  // of the embedding program

@@ -119,6 +119,7 @@ Result<void> TenantParts::Start(const Common& common) {
   parts.finished = [to = common.auto_export, tenant = place_.tenant](const Interaction& one) { to->Add(one, tenant); };
   parts.usage = usage_;
   parts.secrets = SecretsOf(options_, environ);
+  parts.learned_secrets = common.learned_secrets;
   parts.guardrails = options_.guardrails;
   parts.check_form = CheckForm;
   for (const auto& fallback : fallback_stores_) parts.fallback_stores.push_back(fallback.get());

@@ -30,6 +30,7 @@
 
 namespace reprise {
 
+class LearnedSecrets;
 class SandboxedReader;
 
 // The parts of one tenant alone: its stores, and an engine that knows only these. The single user is a tenant too.
@@ -61,6 +62,7 @@ class TenantParts {
     SandboxedReader* documents;
     Telemetry* telemetry;
     AutoExport* auto_export;
+    std::shared_ptr<const LearnedSecrets> learned_secrets;
   };
   // Makes the engine and recovers the runs of an earlier process. Call it once.
   Result<void> Start(const Common& common);

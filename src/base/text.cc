@@ -7,6 +7,8 @@
 #include <memory>
 #include <utility>
 
+#include "base/learned_secrets.h"
+
 namespace reprise {
 
 std::string_view Trimmed(std::string_view text, std::string_view blanks) {
@@ -183,8 +185,6 @@ std::string DidYouMean(std::string_view word, std::span<const std::string> known
 
 namespace {
 
-constexpr std::size_t kShortest = 8;
-
 // Linear in the text, because each kept byte is copied once.
 std::string Without(const std::string& secret, std::string text) {
   std::size_t at = text.find(secret);
@@ -208,8 +208,9 @@ std::size_t BegunAtEnd(std::string_view text, std::string_view secret) {
 
 }  // namespace
 
-Redactor::Redactor(std::vector<std::string> secrets) : secrets_(std::move(secrets)) {
-  std::erase_if(secrets_, [](const std::string& secret) { return secret.size() < kShortest; });
+Redactor::Redactor(std::vector<std::string> secrets, std::shared_ptr<const LearnedSecrets> learned)
+    : secrets_(std::move(secrets)), learned_(std::move(learned)) {
+  std::erase_if(secrets_, [](const std::string& secret) { return secret.size() < kShortestSecret; });
   std::ranges::sort(secrets_, [](const std::string& a, const std::string& b) {
     return a.size() != b.size() ? a.size() > b.size() : a < b;
   });
@@ -217,15 +218,27 @@ Redactor::Redactor(std::vector<std::string> secrets) : secrets_(std::move(secret
 }
 
 std::string Redactor::Redacted(std::string text) const {
-  for (const std::string& secret : secrets_) text = Without(secret, std::move(text));
+  ForEach([&](const std::string& secret) { text = Without(secret, std::move(text)); });
   return text;
+}
+
+void Redactor::ForEach(const std::function<void(const std::string&)>& use) const {
+  auto known = secrets_.begin();
+  const auto learned = learned_ ? learned_->All() : nullptr;
+  if (learned) {
+    for (const std::string& secret : *learned) {
+      while (known != secrets_.end() && known->size() >= secret.size()) use(*known++);
+      use(secret);
+    }
+  }
+  while (known != secrets_.end()) use(*known++);
 }
 
 std::function<std::string(std::string_view)> Redactor::ForPieces() const {
   return [this, held = std::make_shared<std::string>()](std::string_view piece) {
     std::string text = Redacted(std::exchange(*held, {}).append(piece));
     std::size_t begun = 0;
-    for (const std::string& secret : secrets_) begun = std::max(begun, BegunAtEnd(text, secret));
+    ForEach([&](const std::string& secret) { begun = std::max(begun, BegunAtEnd(text, secret)); });
     *held = text.substr(text.size() - begun);
     text.resize(text.size() - begun);
     return text;

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -89,20 +90,27 @@ std::string DidYouMean(std::string_view word, std::span<const std::string> known
 
 inline constexpr std::string_view kRedacted = "[redacted]";
 
-// Replaces each occurrence of a secret by kRedacted. Immutable, thread-safe.
+class LearnedSecrets;
+
+// Replaces each occurrence of a secret by kRedacted. Thread-safe.
 class Redactor {
  public:
-  // Ignores secrets of less than eight characters, which would match by chance.
-  explicit Redactor(std::vector<std::string> secrets);
+  // Ignores secrets of less than eight characters, which would match by chance. `learned` may grow; null: none.
+  explicit Redactor(std::vector<std::string> secrets, std::shared_ptr<const LearnedSecrets> learned = nullptr);
 
-  bool empty() const { return secrets_.empty(); }
+  // Nothing is, and will be, replaced.
+  bool empty() const { return secrets_.empty() && learned_ == nullptr; }
   std::string Redacted(std::string text) const;
   // For a text that arrives in pieces. Each call returns the text that can be shown now and holds back the possible
   // beginning of a secret. Must not outlive this.
   std::function<std::string(std::string_view)> ForPieces() const;
 
  private:
+  // Calls `use` for each secret, the longest first.
+  void ForEach(const std::function<void(const std::string&)>& use) const;
+
   std::vector<std::string> secrets_;  // the longest first
+  std::shared_ptr<const LearnedSecrets> learned_;
 };
 
 bool IsUtf8(std::string_view bytes);

@@ -57,14 +57,16 @@ struct EngineServices {
   }
   // What applies to texts of chats.
   struct TextRules {
-    TextRules(const std::vector<std::string>& secrets, const GuardrailOptions& guards)
-        : redactor(secrets), guardrails(guards) {}
+    TextRules(const std::vector<std::string>& secrets, std::shared_ptr<const LearnedSecrets> learned,
+              const GuardrailOptions& guards)
+        : redactor(secrets, std::move(learned)), guardrails(guards) {}
     const Redactor redactor;
     const Guardrails guardrails;
   };
   std::shared_ptr<const TextRules> TextRulesOf(const WorkspaceParts& workspace) const {
     if (workspace.settings == nullptr) return text_rules;
-    return std::make_shared<TextRules>(workspace.settings->secrets, workspace.settings->guardrails);
+    return std::make_shared<TextRules>(workspace.settings->secrets, parts.learned_secrets,
+                                       workspace.settings->guardrails);
   }
   const EngineOptions& OptionsOf(const WorkspaceParts& workspace) const {
     return workspace.settings == nullptr ? options : workspace.settings->options;
@@ -96,7 +98,8 @@ struct EngineServices {
                                                       .reader = parts.workspace_reader,
                                                       .instructions = parts.instructions,
                                                       .hooks = parts.hooks});
-  const std::shared_ptr<const TextRules> text_rules = std::make_shared<TextRules>(parts.secrets, parts.guardrails);
+  const std::shared_ptr<const TextRules> text_rules =
+      std::make_shared<TextRules>(parts.secrets, parts.learned_secrets, parts.guardrails);
   ChatChanges changes;
   ApprovalRequests approvals;
   InputRequests inputs;

@@ -121,6 +121,7 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
   const auto model = TRY(services_.ModelsOf(*workspace).Resolve(beginning->model));
   TRY(CheckResources(waited.log != nullptr));
   auto guards = TRY(GuardsFor(chat, model.full_name, {}, services_.OptionsOf(*workspace)));
+  const ChatSummary settings = TRY(SettingsOf(chat));
 
   Interaction interaction{.id = InteractionId::FromNumber(1), .chat_id = chat};  // Begin sets its number
   interaction.parent_id = beginning->parent;
@@ -196,7 +197,7 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
                  .only_compact = only_compact,
                  .chat_version = beginning->expected_version,
                  .log = waited.log},
-                std::move(workspace), request.instructions);
+                settings, std::move(workspace), request.instructions);
 }
 
 std::optional<InteractionId> Turns::HeadOf(const ChatId& chat) const {
@@ -204,16 +205,19 @@ std::optional<InteractionId> Turns::HeadOf(const ChatId& chat) const {
   return summary ? summary->head : std::nullopt;
 }
 
-std::shared_ptr<Run> Turns::NewRun(Run::Plan plan, std::shared_ptr<const WorkspaceParts> workspace,
-                                   const std::string& instructions) {
+Result<ChatSummary> Turns::SettingsOf(const ChatId& chat) const {
+  auto summary = services_.parts.store.LoadSummary(chat);
+  if (!summary && IsNotFound(summary.error())) return ChatSummary{.id = chat};
+  return summary;
+}
+
+std::shared_ptr<Run> Turns::NewRun(Run::Plan plan, const ChatSummary& settings,
+                                   std::shared_ptr<const WorkspaceParts> workspace, const std::string& instructions) {
   plan.prompt = PromptFor(*workspace, plan.interaction.chat_id);
-  plan.prompt.instructions = instructions;
-  if (const auto summary = services_.parts.store.LoadSummary(plan.interaction.chat_id)) {
-    plan.effort = summary->effort;
-    // The client's come last, because they are for this run alone.
-    const std::string& own = summary->instructions;
-    if (!own.empty()) plan.prompt.instructions = own + (instructions.empty() ? "" : "\n\n" + instructions);
-  }
+  plan.effort = settings.effort;
+  // The client's come last, because they are for this run alone.
+  const std::string& own = settings.instructions;
+  plan.prompt.instructions = own + (own.empty() || instructions.empty() ? "" : "\n\n") + instructions;
   const EngineOptions& options = services_.OptionsOf(*workspace);
   const auto mode = [this, of_run = plan.approval_mode, of_folder = options.approval_mode](const ChatId& chat) {
     return services_.ModeOf(chat, of_run, of_folder);
@@ -635,6 +639,7 @@ Result<void> Turns::AskAgain(const std::shared_ptr<RunHold>& hold, InterruptedRu
                              OpenQuestions questions, const JournalContent& content) {
   const ChatId chat = interrupted.interaction.chat_id;
   auto guards = TRY(GuardsFor(chat, model.full_name, interrupted.interaction.usage, services_.OptionsOf(*workspace)));
+  const ChatSummary settings = TRY(SettingsOf(chat));
   if (auto goes_on = hold->GoOn(content.records); !goes_on) return goes_on;
   const InteractionId id = interrupted.interaction.id;
   const auto tools = workspace->tools.Current();
@@ -668,7 +673,7 @@ Result<void> Turns::AskAgain(const std::shared_ptr<RunHold>& hold, InterruptedRu
               .span = BeginSpan(interrupted.span),
               .interrupted = std::move(questions.where),
               .shown = Run::Plan::Shown{.log = std::move(interrupted.log), .request_id = std::move(request_id)}},
-             std::move(workspace));
+             settings, std::move(workspace));
   busy_.Put(run);
   Execute(run);
   return {};

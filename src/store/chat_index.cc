@@ -103,13 +103,11 @@ ChatIndex NewIndex(const ChatId& chat) {
 }
 
 void ApplySettings(ChatIndex& index, const ChatSettings& settings) {
+  // Where a list shows the chat is no change of the chat, and must not make it the newest.
+  if (settings.shelf) index.summary.shelf = *settings.shelf;
   const ChatSummary before = index.summary;
   Apply(settings, index.summary);
-  // Where a list shows the chat is no change of the chat, and must not make it the newest.
-  const bool is_moved = settings.shelf && std::exchange(index.summary.shelf, before.shelf) != before.shelf;
-  const bool is_same = index.summary == before;
-  if (settings.shelf) index.summary.shelf = *settings.shelf;
-  if (is_moved && is_same) return;
+  if (settings.shelf && index.summary == before) return;
   index.summary.updated_at = std::max(index.summary.updated_at, Now());
 }
 

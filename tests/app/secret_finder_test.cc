@@ -52,6 +52,15 @@ TEST_CASE("SecretFinder: keeps escapes of JSON, and in other texts nothing but b
   CHECK(Taken(twice, secret) == DumpJson(Taken(once, secret)));
 }
 
+TEST_CASE("SecretFinder: learns secrets", "[app]") {
+  SecretFinder finder({"the-secret"});
+  finder.Learn("the-secret-that-came-later");
+  finder.Learn("short");
+  std::string text = "the-secret-that-came-later, the-secret, short";
+  CHECK(finder.TakeFrom(text));
+  CHECK(text == "xxxxxxxxxxxxxxxxxxxxxxxxxx, xxxxxxxxxx, short");
+}
+
 TEST_CASE("SecretFinder: leaves what names other turns", "[app]") {
   SecretFinder finder({}, {"int"});
   Json record = {{"files_from", "int_001"}, {"resumed_from", {{"interaction_id", "int_001"}}}, {"text", "int_001"}};

@@ -1,3 +1,8 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/learned_secrets.h"
 #include "base/text.h"
 #include "support/test.h"
 
@@ -11,6 +16,20 @@ TEST_CASE("Redactor: removes secrets everywhere, the longest first", "[base]") {
   CHECK(redactor.Redacted("secret-key") == "[redacted]");
   CHECK(redactor.Redacted("secret-ke secret-keys") == "secret-ke [redacted]s");
   CHECK(Redactor({"short"}).empty());
+}
+
+TEST_CASE("Redactor: removes what is learned later, the longest of all secrets first", "[base]") {
+  const auto learned = std::make_shared<LearnedSecrets>();
+  const Redactor redactor({"secret-key"}, learned);
+  CHECK_FALSE(Redactor({}, learned).empty());
+  const auto pieces = redactor.ForPieces();
+  CHECK(redactor.Redacted("secret-key-long, secret-k") == "[redacted]-long, secret-k");
+  for (const char* secret : {"secret-k", "secret-key-long", "short", "secret-k"}) learned->Add(secret);
+  CHECK(*learned->All() == std::vector<std::string>{"secret-key-long", "secret-k"});
+  CHECK(redactor.Redacted("secret-key-long, secret-key, secret-k, short") ==
+        "[redacted], [redacted], [redacted], short");
+  CHECK(pieces("it is secret-") == "it is ");
+  CHECK(pieces("key-long.") == "[redacted].");
 }
 
 TEST_CASE("Redactor: takes linear time for a text that consists of secrets", "[base]") {

@@ -120,6 +120,8 @@ def test_shelves_and_settings_that_are_none(three):
     before = three.client.get("/chats").json["chats"]
     moved = three.client.request("PATCH", "/chats/a", {"shelf": "archived"}).expect(200).json
     assert moved["updated_at"] == next(each["updated_at"] for each in before if each["id"] == "a"), "a place in the list is no change of the chat"
+    again = three.client.request("PATCH", "/chats/a", {"shelf": "archived"}).expect(200).json
+    assert again["updated_at"] == moved["updated_at"], "nor is the place that it has"
     none = three.client.request("PATCH", "/chats/a", {"shelf": None, "effort": None, "instructions": ""}).expect(200).json
     assert not {"shelf", "effort", "instructions"} & set(none)
 

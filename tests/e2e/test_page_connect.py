@@ -3,7 +3,7 @@ import json
 
 import pytest
 from support.browser import Keys
-from support.provider import Reply, text
+from support.provider import Reply, call, text, tools
 from support.timing import eventually
 
 pytestmark = pytest.mark.limit(120)
@@ -37,6 +37,7 @@ def test_a_provider_is_connected_used_and_forgotten(make_server, make_home, prov
     page.type("provider-address", provider.url, clear=True)
     page.press("provider-connect")
     page.one("provider[data-name=mine]")
+    assert page.text("provider-answer") == "mine: It answers and lists 2 models."
     assert "with a key" in page.text("provider[data-name=mine]") and KEY not in page.script("return document.documentElement.outerHTML")
     assert KEY.encode() not in (home.data / ".providers").read_bytes(), "sealed"
     assert KEY not in str(server.client.get("/providers").json)
@@ -56,6 +57,75 @@ def test_a_provider_is_connected_used_and_forgotten(make_server, make_home, prov
     again.client.request("DELETE", "/providers/mine").expect(200)
     again.client.post("/chats/more/interactions", {"user_message": "hi", "model": "mine/scripted"}).expect(400)
     assert again.client.get("/providers").json["providers"] == []
+
+
+def test_an_address_without_a_list_of_models_is_refused_unless_it_has_none(make_server, make_home, provider, browse):
+    home = make_home()
+    server = make_server(home=home, plain=True)
+    assert server.client.get("/providers").expect(200, "providers").json["sealed"] is False
+    page = browse(server)
+    page.press("tab-settings")
+    page.press("add-provider")
+    assert "plain text" in page.text("connect-provider")
+    choose(page, "provider-known", "")
+    page.type("provider-name", "mine")
+    page.type("provider-address", provider.url.removesuffix("/v1"))
+    page.press("provider-connect")
+    page.until_text("provider-said", "/v1")
+    assert not (home.data / ".providers").exists()
+    page.press("provider-no-list")
+    page.until_text("provider-answer", "mine: It answers.")
+    body = {"type": "openai", "base_url": provider.url.removesuffix("/v1")}
+    assert "/v1" in server.client.request("PUT", "/providers/other", body).error(503, "provider_not_found")["message"]
+    server.client.request("PUT", "/providers/other", {**body, "has_no_list": True}).expect(200, "provider_connected")
+
+
+def test_a_file_of_providers_that_cannot_be_read_is_never_written_over(make_server, make_home, provider):
+    home = make_home()
+    provider.listing = lambda: listing("scripted")
+    body = {"type": "openai", "base_url": provider.url, "api_key": KEY}
+    kept = home.data / ".providers"
+    server = make_server(home=home, plain=True)
+    server.client.request("PUT", "/providers/mine", body).expect(200)
+    server.stop()
+    whole = kept.read_text()
+    for wrong in ("", "{}", whole[:-9], whole.replace('"schema":1', '"schema":2'), '{"ciphertext":"","iv":"","protected":"","tag":"","encrypted_key":"","header":{}}'):
+        kept.write_text(wrong)
+        server = make_server(home=home, plain=True)
+        assert "cannot be read" in server.client.request("PUT", "/providers/more", body).expect(409).json["error"]["message"]
+        server.client.request("DELETE", "/providers/mine").expect(409)
+        assert server.client.get("/providers").json["providers"] == [] and kept.read_text() == wrong
+        server.stop()
+    # An entry that is not used now stays, and can be used again later.
+    kept.write_text(whole)
+    config = {"providers": {"mine": {"type": "openai", "base_url": provider.url}}}
+    server = make_server(home=home, plain=True, config=config)
+    server.client.request("PUT", "/providers/more", body).expect(200)
+    server.stop()
+    assert set(json.loads(kept.read_text())["providers"]) == {"mine", "more"}
+    server = make_server(home=home, plain=True)
+    assert [each["name"] for each in server.client.get("/providers").json["providers"]] == ["mine", "more"]
+    server.client.request("DELETE", "/providers/mine").expect(200)
+
+
+def test_the_key_of_a_connected_provider_is_left_out_of_texts(make_server, make_home, provider):
+    home = make_home()
+    provider.listing = lambda: listing("scripted")
+    (home.workspace / "notes.txt").write_text(f"the key is {KEY}\n")
+    body = {"type": "openai", "base_url": provider.url, "api_key": KEY}
+
+    def reads(server, chat):
+        provider.plan(tools(call("read_file", {"path": "notes.txt"})), text("done"))
+        server.client.turn(chat, "read it", model="mine/scripted")
+        seen = json.dumps(provider.requests[-1].body)
+        assert "[redacted]" in seen and KEY not in seen
+        assert server.client.get(f"/chats/{chat}/blame?path=notes.txt").expect(200, "blamed_file").json["text"] == "the key is [redacted]\n"
+
+    server = make_server(home=home, config={"approval_mode": "approve_all"})
+    server.client.request("PUT", "/providers/mine", body).expect(200)
+    reads(server, "a")
+    server.stop()
+    reads(make_server(home=home, config={"approval_mode": "approve_all"}), "b")
 
 
 def test_what_the_configuration_says_wins(server, provider, browse):

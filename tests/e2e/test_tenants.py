@@ -412,6 +412,9 @@ def test_an_org_admin_sees_use_and_not_content(server, alice):
     assert {"granted", "here"} <= {entry["chat_id"] for entry in entries} and CANARY not in json.dumps(entries)
     assert boss.get("/usage?user=alice").expect(200, "day_usage").json["tokens"] == alice.get("/usage").json["tokens"] > 0
     assert boss.get("/chats/notes/usage?user=alice").expect(200, "chat_usage").json == alice.get("/chats/notes/usage").json
+    by_day = boss.get("/usage/days?user=alice").expect(200, "usage_by_day").json
+    assert by_day["days"] == alice.get("/usage/days").json["days"] != [] and by_day["chats"] == [], "titles are content"
+    assert alice.get("/usage/days").json["chats"] and boss.get("/usage/days").json["chats"]
     # No other route accepts `user`.
     boss.get("/chats/notes?user=alice").error(404)
     assert [chat["id"] for chat in boss.get("/chats?user=alice").json["chats"]] == ["mine"]
@@ -419,7 +422,7 @@ def test_an_org_admin_sees_use_and_not_content(server, alice):
     for path in ("/audit?user=nobody", "/usage?user=nobody", "/usage?user=..", "/usage?user="):
         boss.get(path).error(404)
     assert not (server.home.data / ".tenants" / "acme" / "nobody").exists()
-    for path in ("/audit?user=alice", "/usage?user=alice", "/chats/notes/usage?user=alice"):
+    for path in ("/audit?user=alice", "/usage?user=alice", "/usage/days?user=alice", "/chats/notes/usage?user=alice"):
         foreign.get(path).error(404)
         person(server, "bob").get(path).error(403, "org_admin_only")
     foreign.request("DELETE", "/chats/notes?user=alice").error(404)

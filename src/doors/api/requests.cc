@@ -494,7 +494,8 @@ Result<ProviderConnections::Wanted> ParseProviderBody(std::string_view text) {
   BodyReader reader(text);
   ProviderConnections::Wanted wanted{.type = reader.Text("type"),
                                      .base_url = reader.Text("base_url"),
-                                     .api_key = reader.OptionalString("api_key").value_or("")};
+                                     .api_key = reader.OptionalString("api_key").value_or(""),
+                                     .has_no_list = reader.OptionalBool("has_no_list").value_or(false)};
   return FinishReading(reader, std::move(wanted));
 }
 

@@ -48,14 +48,17 @@ class ProviderConnections {
   };
   struct Wanted {
     std::string name{}, type{}, base_url{}, api_key{};  // without a key: empty
+    bool has_no_list = false;                           // it is kept though it answers 404 for its list of models
   };
   virtual ~ProviderConnections() = default;
+  // Whether the keys are kept sealed; else they lie in plain text in the data folder.
+  virtual bool is_sealed() const = 0;
   virtual Result<std::vector<Provider>> List() = 0;
   // Asks the provider for its models, and keeps the connection if it answers. Returns how many models it lists.
-  // kInvalidArgument (reason "invalid_member"), kConflict: the configuration has a provider of this name; the failures
-  // of ModelClient::ListModels.
+  // kInvalidArgument (reason "invalid_member"), kConflict: the configuration has a provider of this name, or the file
+  // of connected providers could not be read; the failures of ModelClient::ListModels.
   virtual Result<std::size_t> Connect(const Wanted& wanted) = 0;
-  // Runs that use it go on. kNotFound.
+  // Runs that use it go on. kNotFound; kConflict as Connect.
   virtual Result<void> Disconnect(const std::string& name) = 0;
 };
 

@@ -142,15 +142,16 @@ Result<ProviderConnections*> ConnectionsOf(const HandlerContext& context) {
 }
 
 Result<Outcome> ListProviders(const HandlerContext& context, const Request&) {
+  ProviderConnections* const providers = TRY(ConnectionsOf(context));
   Json list = Json::array();
-  for (const auto& each : TRY(TRY(ConnectionsOf(context))->List())) {
+  for (const auto& each : TRY(providers->List())) {
     list.push_back({{"name", each.name},
                     {"type", each.type},
                     {"base_url", each.base_url},
                     {"is_configured", each.is_configured},
                     {"has_key", each.has_key}});
   }
-  return JsonReply({{"providers", std::move(list)}});
+  return JsonReply({{"providers", std::move(list)}, {"sealed", providers->is_sealed()}});
 }
 
 Result<Outcome> ConnectProvider(const HandlerContext& context, const Request& request) {
@@ -214,6 +215,7 @@ Result<Outcome> UsageByDay(Engine& engine, const Request& request) {
   for (const auto& [day, usage] : report.days) {
     body["days"].push_back({{"day", day}, {"usage", UsageBody(usage, prices)}});
   }
+  if (request.Query("user")) return JsonReply(body);  // an admin sees use and not content, and a title is content
   for (const auto& each : report.chats) {
     body["chats"].push_back(
         {{"chat_id", each.chat.str()}, {"title", each.title}, {"usage", UsageBody(each.models, prices)}});

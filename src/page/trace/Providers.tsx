@@ -17,16 +17,18 @@ const readModels = async (): Promise<void> => cache.set({ models: await get<Mode
 
 // The providers of models: those of the configuration, which wins, and those that are connected here. Nothing is shown to users who may not see them.
 export function Providers() {
-  const [listed, setListed] = useState<ConnectedProvider[] | null>(null);
+  const [found, setFound] = useState<Listed | null>(null);
   const [adding, setAdding] = useState(false);
-  const read = (): Promise<void> => get<Listed>("/providers").then(({ providers }) => setListed(providers), () => setListed(null));
+  const [answer, setAnswer] = useState("");
+  const read = (): Promise<void> => get<Listed>("/providers").then(setFound, () => setFound(null));
   useEffect(() => void read(), []);
   const remove = (name: string): Promise<boolean> => attempt(async () => {
     await call("DELETE", `/providers/${name}`);
     await read();
     await readModels();
   });
-  if (!listed) return null;
+  if (!found) return null;
+  const listed = found.providers;
   return (
     <>
       <h2>{v.providers}</h2>
@@ -39,9 +41,11 @@ export function Providers() {
           </li>
         ))}
       </ul>
-      {!adding && <button type="button" data-testid="add-provider" onClick={() => setAdding(true)}>{v.connectProvider}</button>}
-      {adding && <Connect taken={listed.filter((each) => each.is_configured).map((each) => each.name)} onDone={() => {
+      {!adding && <button type="button" data-testid="add-provider" onClick={() => { setAdding(true); setAnswer(""); }}>{v.connectProvider}</button>}
+      {answer && <p className="good" role="status" data-testid="provider-answer">{answer}</p>}
+      {adding && <Connect taken={listed.filter((each) => each.is_configured).map((each) => each.name)} sealed={found.sealed} onCancel={() => setAdding(false)} onDone={(name, models) => {
         setAdding(false);
+        setAnswer(`${name}: ${v.providerAnswers(models)}`);
         void read();
         void attempt(readModels);
       }} />}
@@ -50,28 +54,30 @@ export function Providers() {
 }
 
 // The server asks the provider for its models with the key before it keeps it. The key is not shown again.
-function Connect({ taken, onDone }: { taken: string[]; onDone: () => void }) {
+function Connect({ taken, sealed, onCancel, onDone }: { taken: string[]; sealed: boolean; onCancel: () => void; onDone: (name: string, models: number) => void }) {
   const [first] = KNOWN.filter(([name]) => !taken.includes(name));
   const [[name, type, address], setWanted] = useState(first ?? KNOWN[0]!);
   const [key, setKey] = useState("");
   const [busy, setBusy] = useState(false);
-  const [said, setSaid] = useState<{ text: string; failed: boolean } | null>(null);
-  const connect = async (e: FormEvent): Promise<void> => {
-    e.preventDefault();
+  const [failed, setFailed] = useState<{ text: string; hasNoList: boolean } | null>(null);
+  const connect = async (has_no_list: boolean): Promise<void> => {
     setBusy(true);
-    setSaid(null);
+    setFailed(null);
     try {
-      const { models } = await call<{ models: number }>("PUT", `/providers/${encodeURIComponent(name)}`, { type, base_url: address, api_key: key });
-      setKey("");
-      setSaid({ text: v.providerAnswers(models), failed: false });
-      onDone();
+      const { models } = await call<{ models: number }>("PUT", `/providers/${encodeURIComponent(name)}`, { type, base_url: address, api_key: key, has_no_list });
+      onDone(name, models);
     } catch (error) {
-      setSaid({ text: error instanceof ApiError ? error.message : t.offline, failed: true });
+      const hasNoList = error instanceof ApiError && error.code === "provider_not_found";
+      setFailed({ text: hasNoList ? v.noListThere : error instanceof ApiError ? error.message : t.offline, hasNoList });
+      setBusy(false);
     }
-    setBusy(false);
+  };
+  const submit = (e: FormEvent): void => {
+    e.preventDefault();
+    void connect(false);
   };
   return (
-    <form className="connect-provider" data-testid="connect-provider" onSubmit={(e) => void connect(e)}>
+    <form className="connect-provider" data-testid="connect-provider" onSubmit={submit}>
       <label className="field"><span>{v.provider}</span>
         <select data-testid="provider-known" value={KNOWN.find((each) => each[0] === name)?.[0] ?? ""} onChange={(e) => setWanted(KNOWN.find((each) => each[0] === e.target.value) ?? ["", "openai", ""])}>
           {KNOWN.filter(([each]) => !taken.includes(each)).map(([each]) => <option key={each} value={each}>{each}</option>)}
@@ -81,9 +87,9 @@ function Connect({ taken, onDone }: { taken: string[]; onDone: () => void }) {
       <label className="field"><span>{v.providerType}</span><select data-testid="provider-type" value={type} onChange={(e) => setWanted([name, e.target.value as ConnectedProvider["type"], address])}>{TYPES.map((each) => <option key={each}>{each}</option>)}</select></label>
       <label className="field"><span>{v.providerAddress}</span><input data-testid="provider-address" type="url" value={address} required spellCheck={false} onChange={(e) => setWanted([name, type, e.target.value])} /></label>
       <label className="field"><span>{v.providerKey}</span><input data-testid="provider-key" type="password" autoComplete="off" value={key} onChange={(e) => setKey(e.target.value)} /></label>
-      <p className="hint">{v.keyIsKept}</p>
-      {said && <p className={said.failed ? "bad" : "good"} role="alert" data-testid="provider-said">{said.text}</p>}
-      <div className="row"><button type="submit" className="primary" data-testid="provider-connect" disabled={busy}>{v.testAndConnect}</button><button type="button" onClick={onDone}>{t.cancel}</button></div>
+      <p className="hint">{sealed ? v.keyIsKept : v.keyIsKeptPlain}</p>
+      {failed && <p className="bad" role="alert" data-testid="provider-said">{failed.text}</p>}
+      <div className="row"><button type="submit" className="primary" data-testid="provider-connect" disabled={busy}>{v.testAndConnect}</button>{failed?.hasNoList && <button type="button" data-testid="provider-no-list" disabled={busy} onClick={() => void connect(true)}>{v.connectWithoutList}</button>}<button type="button" onClick={onCancel}>{t.cancel}</button></div>
     </form>
   );
 }
