@@ -366,7 +366,7 @@ class Grammar {
       return prove->add_option(name, path, help)->type_name("FILE");
     };
     ProofRequest& proof = out_.proof;
-    prove->add_option("--without,--leaf", proof.without, "leave out: a number, 3-7, a kind, a turn or a call")
+    prove->add_option("--without", proof.without, "leave out: a number, 3-7, a kind, a turn or a call")
         ->type_name("LEAVES");
     file("--redact", proof.redact, "leave out more of this bundle; needs no key");
     CLI::Option* check = file("--check", proof.check, "check this bundle");

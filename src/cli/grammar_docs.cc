@@ -59,7 +59,7 @@ constexpr CommandExample kExamples[] = {
     {"export", "reprise export -o backup", "every chat, each as a document that import reads"},
     {"prove", "reprise prove notes/int_003 -o proof.json", "what the agent did in a turn, signed with your key"},
     {"prove", "reprise prove --check proof.json --list", "is it intact, and what does it say?"},
-    {"prove", "reprise prove --redact proof.json --leaf 3-7 -o less.json", "five leaves less; it still verifies"},
+    {"prove", "reprise prove --redact proof.json --without 3-7 -o less.json", "five leaves less; it still verifies"},
     {"import", "reprise import backup", "bring them in again, as new chats"},
     {"search", "reprise search invoice", "where that word was said"},
     {"search", "reprise search --regex \"int(eger)? overflow\" --chat notes", "a pattern, in one chat"},

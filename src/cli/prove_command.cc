@@ -173,7 +173,7 @@ Exited RunProve(const CommandLine& line, const Environment& environment) {
   if (modes != 1) return Misused("prove takes one of CHAT, --check, --redact, --stamp and --key");
   const bool writes = !request.without.empty() || !line.output.empty() || !request.timestamp_request.empty();
   if (writes && (request.key || !request.check.empty())) {
-    return Misused("--check and --key write nothing: they take no --leaf, --output and --timestamp-request");
+    return Misused("--check and --key write nothing: they take no --without, --output and --timestamp-request");
   }
   if (!request.timestamp_ca.empty() && request.check.empty() && request.timestamp.empty()) {
     return Misused("--timestamp-ca needs --check or --timestamp");
@@ -185,7 +185,7 @@ Exited RunProve(const CommandLine& line, const Environment& environment) {
   if (!request.check.empty()) return RunCheck(line);
   if (!request.stamp.empty()) return RunStamp(line);
   if (request.redact.empty()) return RunMake(line, environment);
-  if (request.without.empty()) return Misused("--redact needs the leaves to leave out (--leaf)");
+  if (request.without.empty()) return Misused("--redact needs the leaves to leave out (--without)");
   return Finish(TRY(Load(request.redact)), line);
 }
 

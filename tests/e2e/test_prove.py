@@ -128,7 +128,7 @@ def test_left_out_leaves_leave_nothing_to_guess_by(world):
     whole = world.make("notes")
     path = world.root / "whole.json"
     path.write_text(json.dumps(whole))
-    shortened = world.make("--redact", path, "--leaf", "tool_result", "--leaf", "call_2")
+    shortened = world.make("--redact", path, "--without", "tool_result", "--without", "call_2")
     assert world.check(shortened)["left_out"] == shortened["leaves"].count({"hash": None}) + sum("text" not in each for each in shortened["leaves"])
     assert verifier.verify(json.dumps(shortened))
     visible = json.dumps(shortened)
@@ -148,7 +148,7 @@ def test_left_out_leaves_leave_nothing_to_guess_by(world):
     # The same in one step, and what cannot be is refused.
     assert kinds(world.make("notes", "--without", "tool_result", "--without", "call_2")) == kinds(shortened)
     for wrong in ("0", "99", "3-2", "nothing", ""):
-        assert f'no leaf is "{wrong}"' in world.run("--redact", path, "--leaf", wrong, status=2)[1]
+        assert f'no leaf is "{wrong}"' in world.run("--redact", path, "--without", wrong, status=2)[1]
 
 
 def changed(random_, bundle):
@@ -215,7 +215,7 @@ def test_a_time_stamp_of_openssl_is_added_and_checked(world, tmp_path):
     assert "time_stamp" not in world.check(whole) or world.check(whole)["time_stamp"] is None
     assert re.fullmatch(r"\w{3} .\d \d\d:\d\d:\d\d \d{4} GMT", world.check(whole, "--timestamp-ca", tmp_path / "tsa.pem")["time_stamp"])
     # A shorter bundle keeps its stamp, for others too.
-    short = world.make("--redact", stamped, "--leaf", "said")
+    short = world.make("--redact", stamped, "--without", "said")
     assert world.check(short, "--timestamp-ca", tmp_path / "tsa.pem")["time_stamp"]
     verifier.check_stamp(short, tmp_path / "tsa.pem")
     # Neither another authority nor another bundle.
@@ -233,7 +233,7 @@ def test_a_time_stamp_of_openssl_is_added_and_checked(world, tmp_path):
 def test_wrong_use_is_said(world, tmp_path):
     for arguments in [(), ("notes", "--key"), ("--redact", "x", "--check", "y")]:
         assert "one of CHAT" in world.run(*arguments, status=2)[1]
-    for arguments in [("--check", "x", "--leaf", "3"), ("--check", "x", "-o", "y"), ("--check", "x", "--timestamp-request", "q"), ("--key", "-o", "y")]:
+    for arguments in [("--check", "x", "--without", "3"), ("--check", "x", "-o", "y"), ("--check", "x", "--timestamp-request", "q"), ("--key", "-o", "y")]:
         assert "write nothing" in world.run(*arguments, status=2)[1]
     for arguments in [("notes",), ("--stamp", "x")]:
         assert "--timestamp-ca needs" in world.run(*arguments, "--timestamp-ca", "ca.pem", status=2)[1]
