@@ -614,7 +614,8 @@ class Engine {
                                                       std::size_t limit);
   Result<FileInfo> AttachWorkspaceFile(const ChatId& chat, std::string_view path);
   // Who wrote its lines, according to all chats of the folder; as `reprise blame`. Fails as AttachWorkspaceFile, and
-  // with kInvalidArgument for a binary file.
+  // with kInvalidArgument for a binary file, kUnavailable (reason "overloaded") while another is looked up, and
+  // kTooLarge if the chats cannot be read in ten seconds.
   Result<BlamedFile> Blame(const ChatId& chat, std::string_view path);
 
   const ModelDirectory& models() const;

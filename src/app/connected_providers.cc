@@ -79,10 +79,48 @@ Result<std::size_t> CountListed(const ModelDirectory& models, const ProviderConn
       "with \"has_no_list\"");
 }
 
+std::string FileIn(const std::string& data_dir) { return data_dir + "/.providers"; }
+
+// The providers in the file, by name; `keys` null: it is plain.
+Result<Json> ReadProviders(FileSystem& disk, const std::string& path, const KeySet* keys) {
+  const auto text = disk.ReadFile(path, kMaxProvidersFile);
+  if (!text && IsNotFound(text.error())) return Json::object();
+  if (!text) return Fail(text.error());
+  std::string plain = *text;
+  if (keys != nullptr) {
+    auto opened = TRY(OpenJwe(*text, *keys));
+    const auto header = TRY(ParseJson(opened.protected_header));
+    if (TextMember(header, "typ") != kProvidersType) return Fail(ErrorCode::kCorruption, "it is another file");
+    if (MemberOf(header, "ver") != kProvidersVersion) return Fail(OfAnotherVersion());
+    plain = std::move(opened.plaintext);
+  }
+  const auto json = TRY(ParseJson(plain));
+  if (LooksLikeJwe(plain)) return Fail(ErrorCode::kCorruption, "it is sealed, and a plain one is expected");
+  if (MemberOf(json, "schema") != kProvidersVersion) return Fail(OfAnotherVersion());
+  if (!MemberOf(json, "providers").is_object()) return Fail(ErrorCode::kCorruption, "it has no providers");
+  return MemberOf(json, "providers");
+}
+
+Result<void> WriteProviders(FileSystem& disk, const std::string& path, const KeySet* keys, Json providers) {
+  std::string text = DumpJson({{"schema", kProvidersVersion}, {"providers", std::move(providers)}});
+  if (keys != nullptr) text = TRY(SealJwe({{"typ", kProvidersType}, {"ver", kProvidersVersion}}, text, *keys));
+  return ReplaceFile(disk, path, text);
+}
+
 }  // namespace
 
-ConnectedProviders::ConnectedProviders(Parts parts)
-    : parts_(std::move(parts)), path_(parts_.options.data_dir + "/.providers") {
+Result<void> CopyConnectedProviders(FileSystem& disk, const std::string& from, const KeySet* opened_by,
+                                    const std::string& to, const KeySet* sealed_by) {
+  auto providers = ReadProviders(disk, FileIn(from), opened_by);
+  if (!providers) {
+    return Fail(providers.error().code,
+                "the connected providers in " + FileIn(from) + " cannot be read: " + providers.error().message);
+  }
+  if (providers->empty()) return {};
+  return WriteProviders(disk, FileIn(to), sealed_by, *std::move(providers));
+}
+
+ConnectedProviders::ConnectedProviders(Parts parts) : parts_(std::move(parts)), path_(FileIn(parts_.options.data_dir)) {
   const auto kept = Read();
   const MutexLock lock(mutex_);
   if (!kept) {
@@ -114,24 +152,7 @@ bool ConnectedProviders::IsConfigured(const std::string& name) const {
   });
 }
 
-Result<Json> ConnectedProviders::Read() const {
-  const auto text = parts_.disk.ReadFile(path_, kMaxProvidersFile);
-  if (!text && IsNotFound(text.error())) return Json::object();
-  if (!text) return Fail(text.error());
-  std::string plain = *text;
-  if (parts_.keys) {
-    auto opened = TRY(OpenJwe(*text, *parts_.keys));
-    const auto header = TRY(ParseJson(opened.protected_header));
-    if (TextMember(header, "typ") != kProvidersType) return Fail(ErrorCode::kCorruption, "it is another file");
-    if (MemberOf(header, "ver") != kProvidersVersion) return Fail(OfAnotherVersion());
-    plain = std::move(opened.plaintext);
-  }
-  const auto json = TRY(ParseJson(plain));
-  if (LooksLikeJwe(plain)) return Fail(ErrorCode::kCorruption, "it is sealed, and this server has no keys");
-  if (MemberOf(json, "schema") != kProvidersVersion) return Fail(OfAnotherVersion());
-  if (!MemberOf(json, "providers").is_object()) return Fail(ErrorCode::kCorruption, "it has no providers");
-  return MemberOf(json, "providers");
-}
+Result<Json> ConnectedProviders::Read() const { return ReadProviders(parts_.disk, path_, parts_.keys.get()); }
 
 Result<void> ConnectedProviders::Write(const std::map<std::string, Kept, std::less<>>& all, const Json& unused) const {
   Json providers = unused;
@@ -139,9 +160,7 @@ Result<void> ConnectedProviders::Write(const std::map<std::string, Kept, std::le
     const Wanted& provider = kept.provider;
     providers[name] = {{"type", provider.type}, {"base_url", provider.base_url}, {"api_key", provider.api_key}};
   }
-  std::string text = DumpJson({{"schema", kProvidersVersion}, {"providers", std::move(providers)}});
-  if (parts_.keys) text = TRY(SealJwe({{"typ", kProvidersType}, {"ver", kProvidersVersion}}, text, *parts_.keys));
-  return ReplaceFile(parts_.disk, path_, text);
+  return WriteProviders(parts_.disk, path_, parts_.keys.get(), std::move(providers));
 }
 
 Result<std::unique_ptr<ModelDirectory>> ConnectedProviders::ModelsOf(const Wanted& wanted) const {

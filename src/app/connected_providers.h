@@ -66,6 +66,11 @@ class ConnectedProviders final : public ProviderConnections {
   std::vector<std::unique_ptr<ModelDirectory>> models_ GUARDED_BY(mutex_);
 };
 
+// Copies the providers that were connected in one data folder to another one, where they are sealed by other keys.
+// Without keys a folder is plain.
+Result<void> CopyConnectedProviders(FileSystem& disk, const std::string& from, const KeySet* opened_by,
+                                    const std::string& to, const KeySet* sealed_by);
+
 // The configured models, and those of connected providers, which must outlive the result.
 std::unique_ptr<ModelDirectory> WithConnected(std::unique_ptr<ModelDirectory> configured,
                                               const ConnectedProviders& connected);

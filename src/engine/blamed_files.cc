@@ -1,10 +1,13 @@
 #include "engine/blamed_files.h"
 
+#include <chrono>
 #include <filesystem>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/json.h"
+#include "base/mutex.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -14,6 +17,8 @@
 namespace reprise {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // Whether the chat works, or has begun to work, in a folder that holds the file.
 bool HasWorkedAbove(const ChatSummary& chat, const std::string& file, EngineServices& services) {
   const std::string& home = services.home->path;
@@ -22,17 +27,28 @@ bool HasWorkedAbove(const ChatSummary& chat, const std::string& file, EngineServ
   return first && LiesBeneath(file, FolderOf(first->workspace, home));
 }
 
+Error TooMuch(const std::string& path) {
+  return MakeError(ErrorCode::kTooLarge, "there is too much on record to look through in time; `reprise blame " + path +
+                                             "` on the server's machine has no limit");
+}
+
 }  // namespace
 
 Result<BlamedFile> BlameFile(EngineServices& services, const WorkspaceParts& workspace, const std::string& path,
-                             std::string text) {
+                             std::string text, Clock::duration longest) {
   if (text.find('\0') != std::string::npos) {
     return Fail(ErrorCode::kInvalidArgument, path + " is a binary file, which has no lines");
   }
+  if (!services.blaming.try_lock()) {
+    return Fail(Reason::kOverloaded, "another file's lines are looked up just now; try again");
+  }
+  const MutexLock lock(services.blaming, std::adopt_lock);
+  const auto until = Clock::now() + longest;
   const std::string file = Resolved(std::filesystem::path(workspace.path) / path).string();
   BlamedFile blamed{.path = path, .text = std::move(text)};
   FileChanges changes(services.home->path);
   for (const ChatSummary& summary : TRY(services.parts.store.ListChats())) {
+    if (Clock::now() >= until) return Fail(TooMuch(path));
     if (!HasWorkedAbove(summary, file, services)) continue;
     const auto chat = services.parts.store.LoadChat(summary.id);
     if (chat) changes.Add(*chat);
@@ -41,10 +57,12 @@ Result<BlamedFile> BlameFile(EngineServices& services, const WorkspaceParts& wor
   }
   WorkspaceHistory* const history = workspace.history;
   const auto origins = changes.OriginsOf(
-      file, blamed.text, [history](const ChatId& chat, const FileVersion& version) -> Result<std::string> {
+      file, blamed.text, [history, until](const ChatId& chat, const FileVersion& version) -> Result<std::string> {
+        if (Clock::now() >= until) return Fail(ErrorCode::kDeadlineExceeded, "there is no time to read it");
         if (history == nullptr) return Fail(ErrorCode::kNotFound, "the changes of this folder are not recorded");
         return history->ContentOf(chat, version);
       });
+  if (Clock::now() >= until) return Fail(TooMuch(path));
   if (services.parts.audit != nullptr) changes.ReadPermissions(origins, *services.parts.audit);
   blamed.lost = changes.lost().size();
   Json lines = Json::array();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "approval/requests.h"
+#include "base/mutex.h"
 #include "base/text.h"
 #include "engine/checkpoint_saver.h"
 #include "engine/editors.h"
@@ -107,6 +108,7 @@ struct EngineServices {
   CallRate call_rate;
   MessageQueues queues;
   Editors editors;
+  Mutex blaming;  // held by BlameFile
   // Threads come last, so that they stop before the things they use are gone.
   ElasticPool control;  // for work that must not wait for threads that runs hold
   ElasticPool pool;     // the runs' threads

@@ -509,6 +509,9 @@ def test_a_store_is_switched_to_plain_and_back_with_a_waiting_approval(folder):
     assert {c: plain.client.history(c, branches="all") for c in histories} == histories
     assert [a["approval_id"] for a in plain.client.get("/approvals").json["approvals"]] == [approval]
     assert plain.client.get("/grants").json == grants
+    connection = {"type": "openai", "base_url": folder.provider.url, "api_key": "sk-of-the-page-0123", "has_no_list": True}
+    plain.client.request("PUT", "/providers/mine", connection).expect(200)
+    assert b"sk-of-the-page" in (home.data / ".providers").read_bytes()
     plain.stop()
     folder("verify", "--plain")
     told = folder.json("encrypt", "--all", "--in-place")
@@ -516,6 +519,8 @@ def test_a_store_is_switched_to_plain_and_back_with_a_waiting_approval(folder):
     assert folder.verify()[1] == {}
     sealed = folder.make_server(folder.provider, home=home)
     assert sealed.client.get("/grants").json == grants
+    assert "mine" in [each["name"] for each in sealed.client.get("/providers").json["providers"]]
+    assert b"sk-of-the-page" not in (home.data / ".providers").read_bytes()
     assert {c: sealed.client.history(c, branches="all") for c in histories} == histories
 
 

@@ -602,6 +602,12 @@ def test_a_large_list_of_chats_is_imported_in_parts(server, browse, tmp_path):
     file = tmp_path / "conversations.json"
     file.write_text("\n " + json.dumps([chat(number) for number in range(4)], indent=1) + "\n")
     page = browse(server)
+    page.script("""const real = window.fetch; let parts = 0;
+      window.fetch = (path, ...rest) => path === "/import" && ++parts === 2 ? Promise.reject(new TypeError("cut off")) : real(path, ...rest)""")
+    page.all("import-file")[0].send_keys(str(file))
+    page.until_text("toast", "1 of 2 parts of the file are imported")
+    assert {each["title"] for each in server.client.get("/chats").json["chats"]} == {"Chat 0", "Chat 1"}
+    page = browse(server)
     page.all("import-file")[0].send_keys(str(file))
     page.until(lambda: len(page.all("chat-item")) == 4, "all of them")
     assert {each["title"] for each in server.client.get("/chats").json["chats"]} == {f"Chat {number}" for number in range(4)}

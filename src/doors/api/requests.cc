@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "domain/codec.h"
 
 namespace reprise {
 namespace {

@@ -1,3 +1,5 @@
+import { t } from "../texts";
+import { v } from "../texts_of_views";
 import type { Imported } from "../wire";
 import { ApiError, call } from "../wire/api";
 
@@ -47,18 +49,22 @@ async function partsOf(file: File): Promise<Blob[] | null> {
   return parts;
 }
 
-// Imports a file. A large list of sessions goes in parts, so that neither the page nor the server holds the whole of it.
+// A failure behind parts that are in. To import the file again takes only the others.
+const cutOff = (error: unknown, taken: number, parts: number): ApiError =>
+  new ApiError(error instanceof ApiError ? error.status : 0, error instanceof ApiError ? error.code : "", `${error instanceof ApiError ? error.message : t.offline} ${v.importCutOff(taken, parts)}`);
+
+// Imports a file. A large list of sessions goes in parts, so that neither the page nor the server holds the whole of it. If a part fails, those before it stay.
 export async function importFile(file: File): Promise<Imported> {
   const parts = file.size > PART ? await partsOf(file).catch(() => null) : null;
   if (parts === null) return call<Imported>("POST", "/import", file);
   let imported: Imported | null = null, known: ApiError | null = null;
   const notes: string[] = [];
-  for (const part of parts) {
+  for (const [taken, part] of parts.entries()) {
     try {
       imported = await call<Imported>("POST", "/import", part);
       notes.push(...imported.notes);
     } catch (error) {
-      if (!(error instanceof ApiError) || error.code !== "chat_exists") throw error;
+      if (!(error instanceof ApiError) || error.code !== "chat_exists") throw taken === 0 ? error : cutOff(error, taken, parts.length);
       known = error; // all of this part was imported earlier
     }
   }
