@@ -79,7 +79,7 @@ Result<std::size_t> CountListed(const ModelDirectory& models, const ProviderConn
       "with \"has_no_list\"");
 }
 
-std::string FileIn(const std::string& data_dir) { return data_dir + "/.providers"; }
+std::string ProvidersFile(const std::string& data_dir) { return data_dir + "/.providers"; }
 
 // The providers in the file, by name; `keys` null: it is plain.
 Result<Json> ReadProviders(FileSystem& disk, const std::string& path, const KeySet* keys) {
@@ -111,16 +111,17 @@ Result<void> WriteProviders(FileSystem& disk, const std::string& path, const Key
 
 Result<void> CopyConnectedProviders(FileSystem& disk, const std::string& from, const KeySet* opened_by,
                                     const std::string& to, const KeySet* sealed_by) {
-  auto providers = ReadProviders(disk, FileIn(from), opened_by);
+  auto providers = ReadProviders(disk, ProvidersFile(from), opened_by);
   if (!providers) {
     return Fail(providers.error().code,
-                "the connected providers in " + FileIn(from) + " cannot be read: " + providers.error().message);
+                "the connected providers in " + ProvidersFile(from) + " cannot be read: " + providers.error().message);
   }
   if (providers->empty()) return {};
-  return WriteProviders(disk, FileIn(to), sealed_by, *std::move(providers));
+  return WriteProviders(disk, ProvidersFile(to), sealed_by, *std::move(providers));
 }
 
-ConnectedProviders::ConnectedProviders(Parts parts) : parts_(std::move(parts)), path_(FileIn(parts_.options.data_dir)) {
+ConnectedProviders::ConnectedProviders(Parts parts)
+    : parts_(std::move(parts)), path_(ProvidersFile(parts_.options.data_dir)) {
   const auto kept = Read();
   const MutexLock lock(mutex_);
   if (!kept) {

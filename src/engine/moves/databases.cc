@@ -139,14 +139,14 @@ class StoredSession {
   std::size_t room_ = kMaxSourceRecord;
 };
 
-struct StoredMessage {
+struct MessageRow {
   Json time, id, value;
 };
 
-Json ValuesOf(std::vector<StoredMessage> messages) {
+Json ValuesOf(std::vector<MessageRow> messages) {
   Sort(messages);
   Json values = Json::array();
-  for (StoredMessage& each : messages) values.push_back(std::move(each.value));
+  for (MessageRow& each : messages) values.push_back(std::move(each.value));
   return values;
 }
 
@@ -159,7 +159,7 @@ Result<Json> GooseSession(const SqliteFile& file, const GooseTables& tables, con
                           const std::vector<SessionBelow>& below) {
   StoredSession stored(file, id);
   Json session = TRY(stored.OnlyRow(tables.session, id));
-  std::vector<StoredMessage> messages;
+  std::vector<MessageRow> messages;
   TRY(stored.ForEachRow(tables.messages, id, [&](const Json& row) {
     const Json& time = MemberOf(row, "created_timestamp");
     Json message = {
@@ -180,12 +180,12 @@ struct OpenCodeTables {
 };
 
 Result<Json> OpenCodeMessages(StoredSession& stored, const OpenCodeTables& tables, const std::string& session) {
-  std::map<std::string, std::vector<StoredMessage>> parts;  // by message
+  std::map<std::string, std::vector<MessageRow>> parts;  // by message
   TRY(stored.ForEachRow(tables.parts, session, [&](const Json& row) {
     parts[TextMember(row, "message_id")].push_back(
         {.time = {}, .id = MemberOf(row, "id"), .value = stored.JsonIn(row, "data")});
   }));
-  std::vector<StoredMessage> messages;
+  std::vector<MessageRow> messages;
   TRY(stored.ForEachRow(tables.messages, session, [&](const Json& row) {
     Json info = stored.JsonIn(row, "data");
     if (!info.is_object()) info = Json::object();
@@ -194,7 +194,7 @@ Result<Json> OpenCodeMessages(StoredSession& stored, const OpenCodeTables& table
                         .id = MemberOf(row, "id"),
                         .value = Json::object({{"info", std::move(info)}})});
   }));
-  for (StoredMessage& each : messages) {
+  for (MessageRow& each : messages) {
     const auto found = parts.find(TextMember(each.value["info"], "id"));
     each.value["parts"] = found == parts.end() ? Json::array() : ValuesOf(std::move(found->second));
     if (found != parts.end()) parts.erase(found);
