@@ -399,7 +399,8 @@ class Generator:
         # Changes that affect every operation alike are drawn less often than those of an operation's own input.
         general = ["method", "host", "origin", "long_target", "long_header", "many_headers", "percent", "folded", "version", "get_body"]
         ways = ["valid", "valid", "valid", "valid", rng.choice(general), rng.choice(general), "accept", "query"]
-        ways += ["unknown_id", "bad_id"] if ids else []
+        names_new = operation["operationId"] == "connectProvider"  # any name is one of a provider to connect
+        ways += ["unknown_id", "bad_id"] if ids and not names_new else []
         ways += ["type", "member", "extra", "missing", "text", "duplicate", "utf8", "deep", "huge", "kind", "encoding", "expect", "null",
                  "framing"] if takes_json else []
         ways += ["huge_file", "encoding", "form"] if takes_file else []

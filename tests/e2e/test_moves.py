@@ -335,11 +335,11 @@ def test_a_hostile_database_is_refused(make_home, tmp_path):
     assert len(told["imported"]) == 1, "it holds up no other"
 
 
-def goose_of(path, sessions):
-    """A database of goose: for each session its id, type and parent."""
+def goose_of(path, sessions, made=", made AS (printf('%.*c', 100000000, 'x'))"):
+    """A database of goose: for each session its id, type and parent. `made`: a column that makes up its content."""
     with sqlite3.connect(path) as tool:
-        tool.executescript("CREATE TABLE sessions (id TEXT PRIMARY KEY, created_at, session_type, parent_session_id, made AS (printf('%.*c', 100000000, 'x')));"
-                           "CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id, role, created_timestamp, content_json, made AS (printf('%.*c', 100000000, 'x')));")
+        tool.executescript(f"CREATE TABLE sessions (id TEXT PRIMARY KEY, created_at, session_type, parent_session_id{made});"
+                           f"CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id, role, created_timestamp, content_json{made});")
         for session in sessions:
             tool.execute("INSERT INTO sessions VALUES (?, 1, ?, ?)", session)
             tool.execute("INSERT INTO messages(session_id, role, created_timestamp, content_json) VALUES (?, 'user', 1, ?)",
@@ -375,7 +375,7 @@ def test_every_session_of_a_database_is_imported_or_counted(make_home, tmp_path)
 
 def test_a_database_within_a_change_is_not_read(make_home, tmp_path):
     home, path, left = make_home(), tmp_path / "sessions.db", tmp_path / "left"
-    goose_of(path, [(f"{number}-{'x' * 500}", "user", None) for number in range(100)])
+    goose_of(path, [(f"{number}-{'x' * 500}", "user", None) for number in range(100)], made="")
     left.mkdir()
     tool = sqlite3.connect(path, isolation_level=None)
     tool.execute("PRAGMA cache_size=1")
