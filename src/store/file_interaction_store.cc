@@ -124,6 +124,8 @@ Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, Hel
     // Nothing is being written to this chat: files are written for loaded states only, and this one is not loaded yet.
     if (options_.access == Access::kServer) files_.RemoveLeftovers(chat);
     held->unproven = on_disk->unproven;
+    const bool is_cut_off = held->unproven && !held->unproven->readable && options_.access == Access::kServer;
+    if (is_cut_off && files_.RemoveInteraction(chat, held->unproven->id)) held->unproven.reset();
     held->index_unreadable = on_disk->index_unreadable;
     // The process that saved the first checkpoint may have ended before it wrote the index.
     held->has_index = on_disk->has_index || !on_disk->numbers.empty();
