@@ -245,7 +245,7 @@ def test_files_are_picked_dropped_and_pasted(server, provider, browse, tmp_path)
     window.until_text("attachments", "notes.txt")
     window.all("file")[0].send_keys(f"{tmp_path / 'paper.pdf'}\n{tmp_path / 'unwanted.txt'}")
     window.until(lambda: all(name in window.text("attachments") for name in ("paper.pdf", "unwanted.txt")), "two more")
-    next(each for each in window.all("attachments")[0].find_elements(By.CSS_SELECTOR, "li") if "unwanted" in each.text).find_element(By.CSS_SELECTOR, "button").click()
+    window.one("attachments").find_element(By.CSS_SELECTOR, "button[aria-label='Remove unwanted.txt']").click()
     window.until(lambda: "unwanted" not in window.text("attachments"), "the end of one")
     # A picture from the clipboard.
     window.driver.execute_cdp_cmd("Browser.grantPermissions", {"origin": window.origin, "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]})
