@@ -128,7 +128,8 @@ bool IsForSignatures(const Json& jwk) {
   const Json& use = MemberOf(jwk, "use");
   if (!use.is_null() && use != "sig") return false;
   const Json& operations = MemberOf(jwk, "key_ops");
-  return operations.is_null() || (operations.is_array() && std::ranges::find(operations, "verify") != operations.end());
+  return operations.is_null() ||
+         (operations.is_array() && std::find(operations.begin(), operations.end(), "verify") != operations.end());
 }
 
 }  // namespace

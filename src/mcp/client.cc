@@ -83,7 +83,8 @@ Json ObjectSchema(const Json& given) {
   if (given.is_null() || given == true) return {{"type", "object"}, {"properties", Json::object()}};
   const Json& type = MemberOf(given, "type");
   if (type == "object") return given;
-  const bool may_be_object = type.is_null() || (type.is_array() && std::ranges::find(type, "object") != type.end());
+  const bool may_be_object =
+      type.is_null() || (type.is_array() && std::find(type.begin(), type.end(), "object") != type.end());
   if (!given.is_object() || !may_be_object) return {};
   Json schema = {{"type", "object"}};
   for (const auto& [name, value] : given.items()) {
@@ -253,7 +254,7 @@ void ReadName(const Json& info, ServerFacts& facts) {
 }
 
 bool Names(const Json& versions, std::string_view version) {
-  return versions.is_array() && std::ranges::find(versions, version) != versions.end();
+  return versions.is_array() && std::find(versions.begin(), versions.end(), version) != versions.end();
 }
 
 bool NamesOneWithHandshake(const Json& versions) {

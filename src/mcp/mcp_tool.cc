@@ -360,7 +360,8 @@ bool RefusesNull(const Json& schema, const std::string& argument) {
   const Json& type = MemberOf(member, "type");
   const Json& values = MemberOf(member, "enum");
   if (type.is_null() && values.is_array()) return std::find(values.begin(), values.end(), nullptr) == values.end();
-  return type.is_array() ? std::ranges::find(type, "null") == type.end() : type.is_string() && type != "null";
+  return type.is_array() ? std::find(type.begin(), type.end(), "null") == type.end()
+                         : type.is_string() && type != "null";
 }
 
 std::string StringMember(const Json& object, const char* name) {

@@ -75,7 +75,8 @@ Result<std::optional<Timestamp>> TimeClaim(const Json& claims, const char* name)
 
 bool Names(const Json& text_or_array, std::string_view wanted) {
   if (text_or_array.is_string()) return text_or_array == wanted;
-  return text_or_array.is_array() && std::ranges::find(text_or_array, wanted) != text_or_array.end();
+  return text_or_array.is_array() &&
+         std::find(text_or_array.begin(), text_or_array.end(), wanted) != text_or_array.end();
 }
 
 // Refuses other tokens signed with the same keys, above all ID tokens, which identify a user but grant no access. Some

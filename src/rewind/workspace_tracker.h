@@ -19,8 +19,8 @@
 #include "base/system.h"
 #include "reprise/workspace_change.h"
 #include "rewind/content_cache.h"
-#include "tools/files/ignore_rules.h"
 #include "rewind/workspace_files.h"
+#include "tools/files/ignore_rules.h"
 #include "tools/files/workspace.h"
 
 namespace reprise {

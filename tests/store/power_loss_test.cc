@@ -268,7 +268,8 @@ TEST_CASE("FileInteractionStore: an unreadable file is unfinished only beside a 
     REQUIRE(store);
     const bool is_damaged = !(*store)->LoadChat(Chat1())->damaged.empty();
     if (has_journal) REQUIRE((*store)->DropJournal(Chat1(), Id(2)));
-    CHECK(disk.ReadFile(file, 10).has_value() == is_damaged);  // an unfinished one goes with its journal, damage is kept
+    CHECK(disk.ReadFile(file, 10).has_value() ==
+          is_damaged);  // an unfinished one goes with its journal, damage is kept
     return is_damaged;
   };
   CHECK_FALSE(verdict(/*has_journal=*/true, /*index_knows=*/false));
