@@ -40,7 +40,7 @@ void PrintApproval(const Json& asked) {
   if (const std::string reason = TextMember(asked, "reason"); !reason.empty())
     text += "  " + VisibleLine(reason) + "\n";
   const Json& allowed = MemberOf(asked, "allowed_decisions");
-  const bool may_leave = std::ranges::find(allowed, kApproveOutside) != allowed.end();
+  const bool may_leave = std::find(allowed.begin(), allowed.end(), kApproveOutside) != allowed.end();
   if (may_leave) text += "  outside: the call reaches all your files, the network and your secrets\n";
   Print(text + "  answer: reprise approvals " + id + " yes|no" + (may_leave ? "|outside" : "") + "\n");
 }

@@ -1,7 +1,6 @@
 // Sessions of other tools: what becomes of the text of a source. tests/e2e/test_moves.py has whole samples of each
 // tool.
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "engine/moves/formats.h"
 #include "engine/moves/moved_turns.h"
 #include "engine/moves/trees.h"
+#include "support/test.h"
 
 namespace reprise::test::moves_test {
 namespace {
