@@ -40,7 +40,11 @@ std::optional<BucketPlace> BucketPlace::Parse(std::string_view place) {
 AutoExport::AutoExport(const AutoExportOptions& options, std::vector<std::string> secrets,
                        std::shared_ptr<const LearnedSecrets> learned, const std::optional<BucketOptions>& server,
                        Transport& transport, FileSystem& disk)
-    : options_(options), finder_(std::move(secrets)), learned_(std::move(learned)), transport_(transport), disk_(disk) {
+    : options_(options),
+      secrets_(std::move(secrets)),
+      learned_(std::move(learned)),
+      transport_(transport),
+      disk_(disk) {
   const auto place = BucketPlace::Parse(options_.to);
   if (!place || !server) return;
   BucketOptions bucket = *server;
@@ -74,8 +78,9 @@ void AutoExport::Add(const Interaction& interaction, const std::string& tenant) 
 }
 
 bool AutoExport::Write(const Interaction& interaction, const std::string& tenant) {
-  for (const std::string& secret : *learned_->All()) finder_.Learn(secret);
-  const auto redacted = finder_.TakenFrom(interaction);
+  if (!finder_) finder_.emplace(std::move(secrets_));
+  for (const std::string& secret : *learned_->All()) finder_->Learn(secret);
+  const auto redacted = finder_->TakenFrom(interaction);
   if (!redacted) return false;
   const bool is_atif = options_.format == "atif";
   if (!is_atif && !redacted->final_agent_state) return true;  // nothing was said

@@ -53,7 +53,8 @@ class AutoExport {
   bool WriteTo(const std::string& name, const std::string& text);
 
   const AutoExportOptions options_;
-  SecretFinder finder_;  // of the queue's thread
+  std::vector<std::string> secrets_;
+  std::optional<SecretFinder> finder_{};  // of the queue's thread, which makes it of secrets_
   const std::shared_ptr<const LearnedSecrets> learned_;
   Transport& transport_;
   FileSystem& disk_;

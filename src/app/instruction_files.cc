@@ -3,11 +3,15 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "app/named_files.h"
@@ -28,12 +32,11 @@ using State = ProjectInstructions::State;
 constexpr const char* kOwnSkills = "skills";             // in the configuration folder
 constexpr const char* kSharedSkills = ".agents/skills";  // in the user's home, and in the folders of a project
 
-constexpr const char* kOwnCommands = "commands";  // in the configuration folder
-constexpr const char* kProjectCommands = ".reprise/commands";
-constexpr const char* kOwnAgents = "agents";  // likewise
-constexpr const char* kProjectAgents = ".reprise/agents";
+// Where they are in the configuration folder and in a project's, and what reads their heads.
+constexpr std::tuple<const char*, const char*, void (*)(std::vector<File>&)> kNamedKinds[] = {
+    {"commands", ".reprise/commands", ReadCommandHeads}, {"agents", ".reprise/agents", ReadAgentHeads}};
 
-constexpr std::size_t kMostFolders = 32;
+constexpr std::size_t kMostFolders = 32, kMostLookedAt = 2000;
 constexpr std::size_t kMaxFile = 256 * 1024;  // larger files are not read
 
 constexpr std::string_view kIntroduction =
@@ -78,7 +81,6 @@ File Take(std::string path, Result<std::string> text) {
   return file;
 }
 
-// Called before each turn, mostly for missing files, so it makes no std::filesystem::path.
 // Reads a file of a project; refuses it if a link leads out of the project.
 File TakeWithin(const std::string& path, const std::string& project, std::size_t max_bytes) {
   std::error_code failed;
@@ -97,12 +99,59 @@ bool LeavesItsFolder(const std::string& path) {
   return !LiesBelow(real(file), folder) || LiesBelow(real(file.parent_path().parent_path()), folder) || failed;
 }
 
+// What a reading depends on, as the file system tells of it: a folder's times change with the names in it.
+class Seen {
+ public:
+  // Whether there is anything at `path`, if only a link that leads nowhere. Call it before what is there is read.
+  bool Look(const fs::path& path) {
+    // A missing one would appear in the first folder above it that is there.
+    fs::path folder = path.parent_path();
+    while (!Note(folder) && folder.has_relative_path()) folder = folder.parent_path();
+    const bool is_there = IsThere(path);
+    if (is_there && !Note(path)) noted_[path.string()] = {};
+    return is_there;
+  }
+  bool Note(const fs::path& path) {
+    const Signature signature = SignatureOf(path.string());
+    return signature != Signature() && (noted_.try_emplace(path.string(), signature), true);
+  }
+  // What changed just before it was read may have changed again at what counts as the same time.
+  bool IsSame() const {
+    constexpr std::int64_t kSecond = 1'000'000'000, kTick = kSecond / 20;
+    return std::ranges::all_of(noted_, [&](const auto& each) {
+      const std::int64_t changed = std::max(each.second[0], each.second[1]);
+      const std::int64_t tick = changed % kSecond == 0 ? 2 * kSecond : kTick;  // some file systems count whole seconds
+      return changed < began_ - tick && SignatureOf(each.first) == each.second;
+    });
+  }
+
+ private:
+  using Signature = std::array<std::int64_t, 6>;  // the first are times of changes; all 0: there is nothing
+  static Signature SignatureOf(const std::string& path) {
+    struct stat is {};
+    if (::stat(path.c_str(), &is) != 0) return {};
+    const auto time = [](const timespec& at) { return at.tv_sec * std::int64_t{1'000'000'000} + at.tv_nsec; };
+    return {
+        time(is.st_mtim), time(is.st_ctim), static_cast<std::int64_t>(is.st_dev), static_cast<std::int64_t>(is.st_ino),
+        is.st_size,       is.st_mode};
+  }
+
+  const std::int64_t began_ = std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  std::map<std::string, Signature> noted_;
+};
+
 // Adds the skills, or the files NAME.md, of `folder`, each as `take` reads it.
-void AddFrom(const std::string& folder, bool skills, std::vector<File>& files,
+void AddFrom(const std::string& folder, bool skills, std::vector<File>& files, Seen& seen,
              const std::function<File(const std::string& path)>& take) {
-  if (!IsThere(folder)) return;
+  if (!seen.Look(folder)) return;
   bool cut = false;
+  std::error_code failed;
+  fs::directory_iterator entry(folder, failed), end;
+  for (std::size_t i = 0; skills && !failed && entry != end && i < kMostLookedAt; ++i, entry.increment(failed)) {
+    seen.Note(entry->path());  // where a skill may appear
+  }
   for (const std::string& path : skills ? SkillsIn(folder, cut) : NamedFilesIn(folder, cut)) {
+    seen.Look(path);
     files.push_back(LeavesItsFolder(path) ? Unusable(path, path + " leads out of its folder") : take(path));
   }
   if (!cut) return;
@@ -119,15 +168,16 @@ std::string_view FirstBytes(std::string_view text, std::size_t bytes) {
 
 }  // namespace
 
-// The list of allowed files, read when it is first needed.
-class InstructionFiles::Consent {
+// The files as they were read, with the list of allowed ones, which is read when it is first needed.
+class InstructionFiles::Reading {
  public:
-  explicit Consent(const TrustedFiles& trusted) : trusted_(trusted) {}
+  explicit Reading(std::string trust_file) : trust_file_(std::move(trust_file)) {}
 
   // Sets the state of a file that tools could have written.
   void Judge(File& file) {
     if (file.state == State::kUnusable) return;
-    if (!allowed_) allowed_ = trusted_.Read();
+    if (!allowed_ && !trust_file_.empty()) seen.Look(trust_file_);
+    if (!allowed_) allowed_ = TrustedFiles(trust_file_).Read();
     if (!*allowed_) {
       file = Unusable(file.path, allowed_->error().message);
       return;
@@ -140,8 +190,11 @@ class InstructionFiles::Consent {
     }
   }
 
+  Seen seen;
+  std::vector<File> files;
+
  private:
-  const TrustedFiles& trusted_;
+  const std::string trust_file_;
   std::optional<Result<FileDigests>> allowed_;
 };
 
@@ -150,7 +203,7 @@ InstructionFiles::InstructionFiles(const Options& options, std::string workspace
       config_directory_(ConfigDirectoryOf(options)),
       with_skills_(with_skills),
       own_(config_directory_ + "/" + kInstructionsName),
-      trusted_(options.trust_file) {
+      trust_file_(options.trust_file) {
   for (const std::string& folder : FoldersOf(workspace_, project_)) {
     folders_.push_back({.path = folder,
                         .skills = (fs::path(folder) / kSharedSkills).string(),
@@ -169,36 +222,43 @@ const std::string& InstructionFiles::LimitOf(const Folder& folder) const {
 }
 
 std::vector<File> InstructionFiles::List() const {
-  std::vector<File> files;
-  if (IsThere(own_)) files.push_back(Take(own_, ReadOwnFile(own_, kMaxFile)));
-  Consent consent(trusted_);
+  const MutexLock lock(mutex_);
+  if (last_ && last_->seen.IsSame()) return last_->files;
+  last_.reset();
+  const auto reading = std::make_shared<Reading>(trust_file_);
+  std::vector<File>& files = reading->files;
+  if (reading->seen.Look(own_)) files.push_back(Take(own_, ReadOwnFile(own_, kMaxFile)));
   for (const Folder& folder : folders_) {
-    const auto file = std::ranges::find_if(folder.instructions, [](const std::string& path) { return IsThere(path); });
+    const auto file =
+        std::ranges::find_if(folder.instructions, [&](const auto& path) { return reading->seen.Look(path); });
     if (file == folder.instructions.end() || *file == own_) continue;
-    consent.Judge(files.emplace_back(TakeWithin(*file, LimitOf(folder), kMaxFile)));
+    reading->Judge(files.emplace_back(TakeWithin(*file, LimitOf(folder), kMaxFile)));
   }
-  if (with_skills_) AddSkills(files, consent);
-  AddCommands(files, consent);
-  std::vector<File> agents = Agents(consent);
-  std::move(agents.begin(), agents.end(), std::back_inserter(files));
+  if (with_skills_) AddSkills(files, *reading);
+  for (auto& [own, shared, read] : kNamedKinds) {
+    std::vector<File> named = NamedFiles(own, shared, *reading);
+    read(named);
+    std::move(named.begin(), named.end(), std::back_inserter(files));
+  }
+  last_ = reading;
   return files;
 }
 
 // A skill's head is parsed only when the skill is in use. Before a person has allowed it, its text is only shown.
-void InstructionFiles::AddSkills(std::vector<File>& files, Consent& consent) const {
+void InstructionFiles::AddSkills(std::vector<File>& files, Reading& reading) const {
   const std::size_t first = files.size();
   for (const std::string& folder : own_skills_) {
-    AddFrom(folder, /*skills=*/true, files, [&](const std::string& path) {
+    AddFrom(folder, /*skills=*/true, files, reading.seen, [&](const std::string& path) {
       File file = Take(path, ReadOwnFile(path, kMaxSkillFile));
-      if (OpenToTools(path, workspace_, config_directory_)) consent.Judge(file);
+      if (OpenToTools(path, workspace_, config_directory_)) reading.Judge(file);
       return file;
     });
   }
   for (const Folder& folder : folders_) {
     if (std::ranges::find(own_skills_, folder.skills) != own_skills_.end()) continue;
-    AddFrom(folder.skills, /*skills=*/true, files, [&](const std::string& path) {
+    AddFrom(folder.skills, /*skills=*/true, files, reading.seen, [&](const std::string& path) {
       File file = TakeWithin(path, LimitOf(folder), kMaxSkillFile);
-      consent.Judge(file);
+      reading.Judge(file);
       return file;
     });
   }
@@ -207,38 +267,27 @@ void InstructionFiles::AddSkills(std::vector<File>& files, Consent& consent) con
 }
 
 // The files NAME.md of one kind: `own` in the configuration folder, `shared` in the folders of a project.
-std::vector<File> InstructionFiles::NamedFiles(const char* own, const char* shared, Consent& consent) const {
+std::vector<File> InstructionFiles::NamedFiles(const char* own, const char* shared, Reading& reading) const {
   std::vector<File> files;
   const std::string own_folder = config_directory_ + "/" + own;
-  AddFrom(own_folder, /*skills=*/false, files,
+  AddFrom(own_folder, /*skills=*/false, files, reading.seen,
           [](const std::string& path) { return Take(path, ReadOwnFile(path, kMaxNamedFile)); });
   for (const Folder& folder : folders_) {
     const std::string path = folder.path + (folder.path.ends_with('/') ? "" : "/") + shared;
     if (path == own_folder) continue;
-    AddFrom(path, /*skills=*/false, files, [&](const std::string& each) {
+    AddFrom(path, /*skills=*/false, files, reading.seen, [&](const std::string& each) {
       File file = TakeWithin(each, LimitOf(folder), kMaxNamedFile);
-      consent.Judge(file);
+      reading.Judge(file);
       return file;
     });
   }
   return files;
 }
 
-void InstructionFiles::AddCommands(std::vector<File>& files, Consent& consent) const {
-  std::vector<File> commands = NamedFiles(kOwnCommands, kProjectCommands, consent);
-  ReadCommandHeads(commands);
-  std::move(commands.begin(), commands.end(), std::back_inserter(files));
-}
-
 std::vector<File> InstructionFiles::Agents() const {
-  Consent consent(trusted_);
-  return Agents(consent);
-}
-
-std::vector<File> InstructionFiles::Agents(Consent& consent) const {
-  std::vector<File> agents = NamedFiles(kOwnAgents, kProjectAgents, consent);
-  ReadAgentHeads(agents);
-  return agents;
+  std::vector<File> files = List();
+  std::erase_if(files, [](const File& file) { return file.kind != Kind::kAgent; });
+  return files;
 }
 
 Result<ProjectInstructions::Agent> InstructionFiles::FindAgent(std::string_view name) const {
@@ -260,7 +309,7 @@ Result<void> InstructionFiles::Allow(std::string_view path, std::string_view dig
     return Fail(Reason::kStale, "the file has changed meanwhile; look at it again (GET /instructions)");
   }
   if (file->state == State::kUsed) return {};
-  return trusted_.Allow({{PlaceOf(file->path), file->digest}});
+  return TrustedFiles(trust_file_).Allow({{PlaceOf(file->path), file->digest}});
 }
 
 std::string TextOf(const std::vector<File>& files) {

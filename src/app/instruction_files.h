@@ -1,9 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "app/trust.h"
+#include "base/mutex.h"
 #include "reprise/options.h"
 #include "reprise/project_instructions.h"
 
@@ -19,7 +21,8 @@ inline constexpr std::size_t kMaxInstructions = 32 * 1024;  // bytes, all files 
 // user's lie in the configuration folder and in ~/.agents/skills, a project's in .agents/skills. Commands lie in
 // "commands" of the configuration folder and in .reprise/commands of a project, agents in "agents" and .reprise/agents.
 // A file that tools could have written counts only with its allowed content; `reprise trust` and Allow keep these in
-// one list. A file outside its project is not used. Reads the files each time.
+// one list. A file outside its project is not used. Reads the files again when the times of one of them, or of a folder
+// where one may appear, have changed.
 class InstructionFiles final : public ProjectInstructions {
  public:
   // `workspace` is absolute and free of symbolic links; empty if there is none.
@@ -32,17 +35,15 @@ class InstructionFiles final : public ProjectInstructions {
   Result<Agent> FindAgent(std::string_view name) const override;
 
  private:
-  class Consent;
+  class Reading;
   struct Folder {
     std::string path, skills;
     std::vector<std::string> instructions;  // the first that is there counts
   };
 
   const std::string& LimitOf(const Folder& folder) const;
-  void AddSkills(std::vector<File>& files, Consent& consent) const;
-  std::vector<File> NamedFiles(const char* own, const char* shared, Consent& consent) const;
-  void AddCommands(std::vector<File>& files, Consent& consent) const;
-  std::vector<File> Agents(Consent& consent) const;
+  void AddSkills(std::vector<File>& files, Reading& reading) const;
+  std::vector<File> NamedFiles(const char* own, const char* shared, Reading& reading) const;
 
   std::string workspace_, config_directory_;
   bool with_skills_;
@@ -50,7 +51,9 @@ class InstructionFiles final : public ProjectInstructions {
   std::vector<std::string> own_skills_;  // folders of the user's own skills
   std::string project_;                  // the top of the git work tree; empty if there is none
   std::vector<Folder> folders_;          // from the top down to the workspace
-  TrustedFiles trusted_;
+  std::string trust_file_;
+  mutable Mutex mutex_;
+  mutable std::shared_ptr<const Reading> last_ GUARDED_BY(mutex_);  // null: none yet
 };
 
 // The text for models: the files in use, as far as they fit, the nearest first. It names cut and omitted files.

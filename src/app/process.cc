@@ -1,9 +1,11 @@
 #include "app/process.h"
 
 #include <fcntl.h>
+#include <link.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -12,9 +14,11 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/logging.h"
@@ -39,6 +43,23 @@ sigset_t StopSet() {
 }
 
 extern "C" void ExitAtOnce(int number) { _exit(128 + number); }
+
+// What only the start has needed: free memory, and pages of programs and libraries. Nothing writes to those, so what is
+// needed again comes back out of the page cache.
+void LetGoOfStart() {
+  dl_iterate_phdr(
+      [](dl_phdr_info* loaded, std::size_t, void*) {
+        const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+        for (const ElfW(Phdr) & part : std::span(loaded->dlpi_phdr, loaded->dlpi_phnum)) {
+          if (part.p_type != PT_LOAD || (part.p_flags & PF_W) != 0) continue;
+          const std::uintptr_t begin = loaded->dlpi_addr + part.p_vaddr, first = begin / page * page;
+          madvise(reinterpret_cast<void*>(first), begin + part.p_memsz - first, MADV_DONTNEED);
+        }
+        return 0;
+      },
+      nullptr);
+  malloc_trim(0);
+}
 
 }  // namespace
 
@@ -69,10 +90,12 @@ int StopSignals::Wait() {
   const sigset_t set = StopSet();
   sigset_t awaited = set;
   if (on_hangup_) sigaddset(&awaited, SIGHUP);
-  int number = 0;
-  while (sigwait(&awaited, &number) != 0 || number == SIGHUP) {
+  constexpr timespec kStart{1, 0};
+  int number = sigtimedwait(&awaited, nullptr, &kStart);
+  if (number < 0) LetGoOfStart();
+  while (number < 0 || number == SIGHUP) {
     if (number == SIGHUP) on_hangup_();
-    number = 0;
+    number = sigwaitinfo(&awaited, nullptr);
   }
   struct sigaction at_once {};
   at_once.sa_handler = ExitAtOnce;

@@ -27,7 +27,8 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;  // the mask is the process's
   StopSignals& operator=(const StopSignals&) = delete;
 
-  // Blocks until a signal arrives. After that, a second one ends the process at once, with status 128 + its number.
+  // Blocks until a signal arrives. After that, a second one ends the process at once, with status 128 + its number. If
+  // none arrives within a second, the process lets go of memory that it needed to start.
   int Wait();
 
  private:

@@ -52,7 +52,7 @@ class Server::Impl {
     options.failing = [this] { return parts_->CheckParts(); };
     options.logins = parts_->logins();
     options.providers = parts_->providers();
-    parts_->AddPeople(options);
+    parts_->Complete(options);
     http_ = TRY(OpenServer(engine(), std::move(options)));
     parts_->SendMetricsOf([http = http_.get()] { return http->CollectMetrics(); });
     std::string url = UrlOf(http_->host(), http_->port());

@@ -106,9 +106,7 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
 }
 
 void ServerParts::NoteUrl(std::string_view url) {
-  Json settings = SettingsOfTurns(options_, ProcessEnvironment());
-  settings[kOfAllChats] = SettingsOfAllChats(options_, ProcessEnvironment());
-  if (auto noted = ReplaceFile(disk_, SettingsFileOf(options_), DumpJson(settings) + "\n"); !noted) {
+  if (auto noted = ReplaceFile(disk_, SettingsFileOf(options_), settings_); !noted) {
     LogWarning("the settings could not be noted for clients", {{"detail", noted.error().message}});
   }
   own_->NoteUrl(url);
@@ -186,7 +184,14 @@ TenantParts::Common ServerParts::CommonParts(bool is_operator) {
           .learned_secrets = learned_secrets_};
 }
 
-void ServerParts::AddPeople(ServerOptions& server) {
+void ServerParts::Complete(ServerOptions& server) {
+  const TurnSettings all_chats = SettingsOfAllChats(options_, ProcessEnvironment());
+  const TurnSettings turns = SettingsOfTurns(options_, ProcessEnvironment());
+  server.settings = DigestOf(turns);
+  server.settings_of_all_chats = DigestOf(all_chats);
+  Json noted = turns;
+  noted[kOfAllChats] = all_chats;
+  settings_ = DumpJson(noted) + "\n";
   std::shared_ptr<ApiTokenStore> tokens;
   if (database_) {
     tokens = std::make_shared<PostgresApiTokens>(database_->database());
@@ -279,9 +284,6 @@ Result<ServerOptions> HttpOptionsFrom(const Options& options) {
   server.openapi = OpenApiDocument();
   server.page = PageAssets();
   server.limits.file_bytes = options.files.file_bytes;
-  const TurnSettings settings = SettingsOfTurns(options, ProcessEnvironment());
-  server.settings = DigestOf(settings);
-  server.settings_of_all_chats = DigestOf(SettingsOfAllChats(options, ProcessEnvironment()));
   server.files_in_bucket = options.bucket.has_value();
   if (!options.token_file.empty()) {
     server.token = TRY(ReadToken(options.token_file));

@@ -55,8 +55,8 @@ class ServerParts {
   ProviderConnections* providers() { return &*connected_; }
   // The logins at MCP servers; null if there are none.
   ToolServerLogins* logins() { return folders_->home()->servers(); }
-  // Adds the other users and their engines, which use this object.
-  void AddPeople(ServerOptions& server);
+  // Adds the settings of turns, and the other users and their engines, which use this object. Call it before NoteUrl.
+  void Complete(ServerOptions& server);
   // kUnavailable, with the reason, if no interaction could be saved now. Blocks for a second at most.
   Result<void> CheckReady() { return readiness_->Check(); }
   // Failures that do not stop the server: the bucket of the files, Redis. Blocks as CheckReady.
@@ -85,6 +85,7 @@ class ServerParts {
   Result<std::shared_ptr<const KeySet>> OrgKeysFor(const TenantParts::Place& place);
 
   const Options options_;
+  std::string settings_;  // those of turns, as JSON
   PosixFileSystem disk_;
   std::shared_ptr<const KeySet> keys_;  // null if chats are plain
   std::stop_source bucket_stop_;

@@ -270,10 +270,11 @@ Values ValuesOf(const Options& options, Told told, bool other) {
   Options usual;
   SettingsDraft usual_draft;
   ForEachSetting(options, [&](const std::string& key, const Setting& setting, const SettingValue& value) {
+    if (setting.rules.told != told) return;
     std::string text = ShownValue(setting, value);
     const bool is_usual = text == ShownValue(setting, setting.at(usual, usual_draft));
     const bool is_of_element = key != setting.key;
-    if (setting.rules.told != told || (is_usual && (other || is_of_element))) return;
+    if (is_usual && (other || is_of_element)) return;
     const bool is_harmless = is_usual || (setting.key == "host" && IsLoopbackHost(options.host));
     if (other && !setting.rules.note.empty() && !is_harmless) text += " (" + std::string(setting.rules.note) + ")";
     values.emplace_back(key, std::move(text));

@@ -79,14 +79,18 @@ Result<void> ReplaceFile(FileSystem& file_system, const std::string& path, std::
 
 Result<bool> CreateDirectories(FileSystem& file_system, const std::string& path) {
   const std::string parent = ParentDirectory(path);
-  if (parent != path) {
+  // Sync the names of existing directories too: their creator may have died before that. This keeps to the order from
+  // the top down, so what already holds a directory of ours has a durable name, and two names are enough. The kernel
+  // may refuse it for a foreign directory, which does not matter if we created nothing in it.
+  static_cast<void>(file_system.SyncDirectory(ParentDirectory(parent)));
+  auto created = file_system.CreateDirectory(path);
+  if (!created && parent != path) {
     TRY(CreateDirectories(file_system, parent));
+    created = file_system.CreateDirectory(path);
   }
-  auto created = TRY(file_system.CreateDirectory(path));
-  // Sync existing directories too: their creator may have died before it synced the name. The kernel may refuse this
-  // for a foreign directory, which does not matter if we created nothing in it.
+  if (!created) return created;
   auto synced = file_system.SyncDirectory(parent);
-  if (created && !synced) return Fail(std::move(synced.error()));
+  if (*created && !synced) return Fail(std::move(synced.error()));
   return created;
 }
 

@@ -19,7 +19,8 @@ namespace {
 
 class Grammar {
  public:
-  Grammar() {
+  // `serve_alone`: without the other commands, which take longer to describe than a server takes to start.
+  explicit Grammar(bool serve_alone = false) {
     app_.require_subcommand(0, 1);
     app_.set_version_flag("--version", "reprise " + std::string(Version()));
     app_.footer(
@@ -34,6 +35,7 @@ class Grammar {
 
     // For the server that a client starts for itself.
     serve->add_option("--until-released", out_.until_released)->group("");
+    if (serve_alone) return;
 
     app_.add_option("--chat", out_.argument, "a chat's id or title (default: a new chat)")->type_name("CHAT");
     AddTalking(app_);
@@ -41,13 +43,12 @@ class Grammar {
     CLI::App* chat = Add("chat", "Talk with the agent, as `reprise` alone does; from a pipe, line by line");
     chat->add_option("CHAT", out_.argument, "a chat's id or title (default: a new chat)");
     AddTalking(*chat);
-    CLI::App* acp =
-        Add("acp", "Be an agent for editors that speak the Agent Client Protocol, on standard input and output");
-    AddSettings(*acp, {"model", "data-dir", "workspace", "plain", "key-file", "passphrase-file", "approval-mode"});
-    AddServer(*acp, /*prints=*/false);
-    CLI::App* mcp = Add("mcp-server", "Be a server of the Model Context Protocol, on standard input and output");
-    AddSettings(*mcp, {"model", "data-dir", "workspace", "plain", "key-file", "passphrase-file", "approval-mode"});
-    AddServer(*mcp, /*prints=*/false);
+    for (CLI::App* command :
+         {Add("acp", "Be an agent for editors that speak the Agent Client Protocol, on standard input and output"),
+          Add("mcp-server", "Be a server of the Model Context Protocol, on standard input and output")}) {
+      AddTurns(*command);
+      AddServer(*command, /*prints=*/false);
+    }
 
     CLI::App* ls = Add("ls", "List the chats, or the interactions of one chat");
     ls->add_option("CHAT", out_.argument, "a chat's id or title, or its beginning");
@@ -69,11 +70,8 @@ class Grammar {
 
     CLI::App* keys = Add("keys", "The keys that chats are sealed with");
     keys->require_subcommand(1);
-    for (const auto& [name, help] : {std::pair("init", "Create the key file if there is none"),
-                                     std::pair("list", "List the keys' ids; never their secret part")}) {
-      CLI::App* command = keys->add_subcommand(name, help);
-      AddKeyFile(*command);
-    }
+    AddKeyFile(*keys->add_subcommand("init", "Create the key file if there is none"));
+    AddKeyFile(*keys->add_subcommand("list", "List the keys' ids; never their secret part"));
     AddRotate(*keys);
     AddPassphrase(*keys);
 
@@ -84,8 +82,7 @@ class Grammar {
                                      std::pair("migrate", "Bring the tables up to date"),
                                      std::pair("status", "Which schema there is, and which servers use it")}) {
       CLI::App* command = db->add_subcommand(name, help);
-      AddConfig(*command);
-      AddJson(*command);
+      AddConfigAndJson(*command);
     }
 
     CLI::App* doctor = Add("doctor", "Check that everything the server needs is in order");
@@ -355,8 +352,7 @@ class Grammar {
                         "with --all: convert the data folder itself; what it held is kept beside it");
       AddOutput(*command, "data folder to write chats to, or file (default for a file: standard output)");
       AddSettings(*command, {"data-dir", "key-file", "passphrase-file"});
-      AddConfig(*command);
-      AddJson(*command);
+      AddConfigAndJson(*command);
     }
   }
   void AddProve() {
@@ -405,7 +401,7 @@ class Grammar {
         ->type_name("TEXT");
     command.add_flag("--continue", out_.newest_chat, "go on with the chat that was used last");
     AddColour(command);
-    AddSettings(command, {"model", "data-dir", "workspace", "plain", "key-file", "passphrase-file", "approval-mode"});
+    AddTurns(command);
     AddServer(command);
     command.get_option("--json")->description("print each event as a line of JSON");
   }
@@ -484,8 +480,7 @@ class Grammar {
     remove->add_flag("--yes", out_.yes, "it is meant");
     for (CLI::App* command : {add, list, revoke, remove}) {
       AddSettings(*command, {"data-dir"});
-      AddConfig(*command);
-      AddJson(*command);
+      AddConfigAndJson(*command);
     }
   }
   void AddMcp() {
@@ -510,8 +505,7 @@ class Grammar {
     test->add_option("NAME", out_.argument, "which one (default: all)");
     for (CLI::App* command : {add, list, login, logout, test}) {
       AddSettings(*command, {"data-dir", "plain", "key-file", "passphrase-file"});
-      AddConfig(*command);
-      AddJson(*command);
+      AddConfigAndJson(*command);
     }
   }
   void AddOutput(CLI::App& command, const std::string& help) {
@@ -533,6 +527,9 @@ class Grammar {
   void AddSettings(CLI::App& command, std::initializer_list<std::string_view> names) {
     for (const std::string_view name : names) AddSetting(command, *FindSetting(name));
   }
+  void AddTurns(CLI::App& command) {
+    AddSettings(command, {"model", "data-dir", "workspace", "plain", "key-file", "passphrase-file", "approval-mode"});
+  }
   void AddAllSettings(CLI::App& command) {
     for (const Setting& setting : Settings()) {
       if (!setting.flag.name.empty()) AddSetting(command, setting);
@@ -551,19 +548,21 @@ class Grammar {
         ->type_name("WHEN")
         ->check(CLI::IsMember({"auto", "always", "never"}));
   }
+  void AddConfigAndJson(CLI::App& command) {
+    AddConfig(command);
+    AddJson(command);
+  }
   void AddJson(CLI::App& command) { command.add_flag("--json", out_.json, "print JSON"); }
   void AddAll(CLI::App& command) { command.add_flag("--all", out_.all_branches, "superseded interactions too"); }
   void AddReading(CLI::App& command) {
     AddSettings(command, {"data-dir", "plain", "key-file", "passphrase-file"});
     command.get_option("--plain")->description("the chats are stored unencrypted");
-    AddConfig(command);
-    AddJson(command);
+    AddConfigAndJson(command);
   }
 
   void AddKeyFile(CLI::App& command) {
     AddSettings(command, {"key-file", "passphrase-file"});
-    AddConfig(command);
-    AddJson(command);
+    AddConfigAndJson(command);
   }
   void AddRotate(CLI::App& keys) {
     CLI::App* rotate = keys.add_subcommand("rotate", "Make a new key, which seals from now on; the old ones stay");
@@ -644,10 +643,7 @@ class Grammar {
   }
   EarlyExit Help() {
     // A grammar that has parsed "help" prints the help of that command, so a fresh one prints its own.
-    if (help_about_.empty()) {
-      Grammar fresh;
-      return {kExitOk, HelpOf(&fresh.app_)};
-    }
+    if (help_about_.empty()) return {kExitOk, HelpOf(&std::make_unique<Grammar>()->app_)};
     const auto found = app_.get_subcommands([this](const CLI::App* app) { return app->get_name() == help_about_; });
     if (!found.empty()) return EarlyExit{kExitOk, HelpOf(found.front())};
     return Usage("there is no command " + help_about_ + DidYouMean(help_about_, NamesBelow(app_)));
@@ -716,6 +712,10 @@ class Grammar {
 }  // namespace
 
 std::variant<CommandLine, EarlyExit> ParseCommandLine(int argc, const char* const* argv) {
+  if (argc > 1 && argv[1] == std::string_view("serve")) {
+    // What it cannot parse is explained by the whole grammar.
+    if (auto parsed = Grammar(/*serve_alone=*/true).Parse(argc, argv); parsed.index() == 0) return parsed;
+  }
   return Grammar().Parse(argc, argv);
 }
 

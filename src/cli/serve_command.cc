@@ -71,7 +71,7 @@ Exited Serve(const Options& options, const CommandLine& line, StopSignals& signa
       return ::poll(&other_end, 1, 0) == 1;
     };
   }
-  parts->AddPeople(server_options);
+  parts->Complete(server_options);
   auto server = OpenServer(parts->engine(), std::move(server_options), std::move(manager.sockets));
   if (!server) {
     Error error = server.error();

@@ -1,15 +1,18 @@
+// The functions of one algorithm: before the first use of EVP, OpenSSL reads its configuration and lists all that it
+// has, which a server would do at its start for the sake of a few digests.
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include "crypto/digest.h"
 
 #include <fcntl.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/sha.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <memory>
 #include <system_error>
 #include <vector>
 
@@ -24,15 +27,11 @@ constexpr std::size_t kReadSize = 256 * 1024;
 
 class Sha256 {
  public:
-  Sha256() : context_(EVP_MD_CTX_new(), &EVP_MD_CTX_free) {
-    static const EVP_MD* const sha256 = EVP_MD_fetch(nullptr, "SHA256", nullptr);
-    ok_ = context_ && EVP_DigestInit_ex2(context_.get(), sha256, nullptr) == 1;
-  }
-  void Add(const char* data, std::size_t size) { ok_ = ok_ && EVP_DigestUpdate(context_.get(), data, size) == 1; }
+  Sha256() { ::SHA256_Init(&context_); }
+  void Add(const char* data, std::size_t size) { ::SHA256_Update(&context_, data, size); }
 
   std::string TextSoFar() const {
-    Sha256 copy;
-    copy.ok_ = ok_ && copy.ok_ && EVP_MD_CTX_copy_ex(copy.context_.get(), context_.get()) == 1;
+    Sha256 copy = *this;
     return copy.Text();
   }
 
@@ -40,16 +39,12 @@ class Sha256 {
 
   std::array<unsigned char, 32> Bytes() {
     std::array<unsigned char, 32> digest{};
-    unsigned int size = 0;
-    if (!ok_ || EVP_DigestFinal_ex(context_.get(), digest.data(), &size) != 1 || size != digest.size()) {
-      std::abort();  // only without memory, or with a libcrypto that has no SHA-256
-    }
+    ::SHA256_Final(digest.data(), &context_);
     return digest;
   }
 
  private:
-  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
-  bool ok_ = false;
+  SHA256_CTX context_;
 };
 
 }  // namespace

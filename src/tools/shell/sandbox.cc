@@ -135,13 +135,15 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<const char*, 3> kPrograms = {"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"};
-constexpr const char* kPrlimit = "/usr/bin/prlimit";
 // bubblewrap mounts the workspace by its name, which may lead elsewhere by then: a chat of the folder above can put a
 // link there. What is mounted stays the same.
 constexpr const char* kStat = "/usr/bin/stat";
-constexpr const char* kRunIfSame =
-    R"sh([ "$(/usr/bin/stat -c %d:%i .)" = "$0" ] && exec "$@"
-echo 'the workspace was replaced while the command was being started' >&2; exit 126)sh";
+// Then the limit of processes is set, in here, where the kernel counts only this sandbox's processes instead of all of
+// the user's. It is -p in dash, and -u in other shells.
+constexpr const char* kStart = R"sh(if [ "$0" ] && [ "$(/usr/bin/stat -c %d:%i .)" != "$0" ]; then
+echo 'the workspace was replaced while the command was being started' >&2; exit 126; fi
+if [ "$1" -gt 0 ]; then ulimit -p "$1" 2>/dev/null || ulimit -u "$1" || exit 126; fi
+shift; exec "$@")sh";
 constexpr std::uint64_t kMegabyte = 1024 * 1024;
 constexpr std::chrono::seconds kMaxTrial{10};
 constexpr std::chrono::seconds kLookAgain{10};  // for an incomplete sandbox
@@ -162,6 +164,7 @@ using Mounts = std::map<fs::path, Mount>;
 
 std::optional<fs::path> RealPath(const std::string& path) {
   std::error_code error;
+  if (!fs::exists(path, error)) return std::nullopt;  // as most paths to hide, which one call tells instead of five
   fs::path real = fs::canonical(path, error);
   return error ? std::nullopt : std::optional(std::move(real));
 }
@@ -386,10 +389,8 @@ Sandbox::State Sandbox::Look() const {
     closed_etc_ = ClosedIn("/etc");
     filter_ = SyscallFilter();
   });
-  const bool has_limit = options_.limits.processes == 0 || ::access(kPrlimit, X_OK) == 0;
   const std::string why = filter_.empty() ? "there is none for this machine" : Try(/*filtered=*/true);
-  if (why.empty() && has_limit) return {.available = true, .filtered = true};
-  if (why.empty()) return {.available = true, .filtered = true, .missing = "the limit of processes (no prlimit)"};
+  if (why.empty()) return {.available = true, .filtered = true};
   if (const std::string bare = Try(/*filtered=*/false); !bare.empty()) return {.missing = bare};
   return {.available = true, .missing = "the filter of system calls (" + why + ")"};
 }
@@ -421,16 +422,13 @@ std::vector<std::string> Sandbox::Wrap(const std::vector<std::string>& argv, boo
   if (filtered) wrapped.insert(wrapped.end(), {"--seccomp", std::to_string(descriptor++)});
   if (!git_place.empty()) wrapped.insert(wrapped.end(), {"--file", std::to_string(descriptor), git_place});
   wrapped.insert(wrapped.end(), {"--chdir", options_.workspace.empty() ? "/" : options_.workspace, "--"});
-  if (!workspace_id.empty() && ::access(kStat, X_OK) == 0) {
-    wrapped.insert(wrapped.end(), {"/bin/sh", "-c", kRunIfSame, workspace_id});
-  }
-  // Set the limit inside, where the kernel counts only this sandbox's processes instead of all of the user's.
-  if (options_.limits.processes > 0 && ::access(kPrlimit, X_OK) == 0) {
-    rlimit own{};
-    // The limit cannot exceed that of this process.
-    const rlim_t most = ::getrlimit(RLIMIT_NPROC, &own) == 0 ? own.rlim_max : RLIM_INFINITY;
-    const std::string limit = std::to_string(std::min<rlim_t>(options_.limits.processes, most));
-    wrapped.insert(wrapped.end(), {kPrlimit, "--nproc=" + limit + ":" + limit, "--"});
+  const std::string id = ::access(kStat, X_OK) == 0 ? workspace_id : std::string();
+  rlimit own{};
+  // The limit cannot exceed that of this process.
+  const rlim_t most = ::getrlimit(RLIMIT_NPROC, &own) == 0 ? own.rlim_max : RLIM_INFINITY;
+  const rlim_t processes = std::min<rlim_t>(options_.limits.processes, most);
+  if (!id.empty() || processes > 0) {
+    wrapped.insert(wrapped.end(), {"/bin/sh", "-c", kStart, id, std::to_string(processes)});
   }
   wrapped.insert(wrapped.end(), argv.begin(), argv.end());
   return wrapped;
