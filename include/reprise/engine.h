@@ -347,6 +347,13 @@ struct InteractionDiff {
 //   }
 class Engine {
  public:
+  // Something that a person may want to know away from the page.
+  struct Attention {
+    enum class Kind { kApproval, kQuestion, kEnded };  // kEnded: by itself, and no client was listening
+    Kind kind = Kind::kEnded;
+    ChatId chat;
+    std::string id{};  // of the approval or the question
+  };
   struct Parts {  // all must outlive the engine
     InteractionStore& store;
     RunStore& runs;  // of the chats in `store`
@@ -370,6 +377,9 @@ class Engine {
     Telemetry* telemetry = nullptr;  // gets spans and metrics; null: none
     // Called for each finished interaction once it is stored, on a thread that must not wait; null: nobody.
     std::function<void(const Interaction&)> finished{};
+    // Called when a person should look, on a thread that must not wait and perhaps under locks of the engine; null:
+    // nobody.
+    std::function<void(const Attention&)> attention{};
     DailyUsage* usage = nullptr;  // null: daily usage is not counted and has no limit
     // Texts that are removed from tool output: keys and tokens.
     std::vector<std::string> secrets{};

@@ -135,6 +135,12 @@ struct AutoExportOptions {
   std::vector<std::pair<std::string, std::string>> headers{};  // of requests to the address; may hold secrets
 };
 
+// How devices are told that something waits (docs/page.md).
+struct PushOptions {
+  std::string contact{};                 // where push services reach the operator: https or mailto; empty: the page
+  bool allow_private_addresses = false;  // also push services in private networks, and by http at this machine
+};
+
 // The place of chats.
 struct StoreOptions {
   enum class Type { kFiles, kPostgres };
@@ -238,6 +244,7 @@ struct Options {
   std::optional<std::chrono::milliseconds> drain{};
   TelemetryOptions telemetry;
   AutoExportOptions auto_export;
+  PushOptions push;
   std::vector<std::string> public_hosts;  // "name" or "name:port" under which clients reach the server, beside its own
 
   bool has_workspace() const {

@@ -52,6 +52,7 @@ class Server::Impl {
     options.failing = [this] { return parts_->CheckParts(); };
     options.logins = parts_->logins();
     options.providers = parts_->providers();
+    options.push = parts_->push();
     parts_->Complete(options);
     http_ = TRY(OpenServer(engine(), std::move(options)));
     parts_->SendMetricsOf([http = http_.get()] { return http->CollectMetrics(); });

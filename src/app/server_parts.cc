@@ -115,12 +115,17 @@ void ServerParts::NoteUrl(std::string_view url) {
 void ServerParts::StartTelemetry() {
   auto_export_.emplace(options_.auto_export, SecretsOf(options_, environ), learned_secrets_, options_.bucket,
                        telemetry_transport_, disk_);
+  pushes_.emplace(
+      DevicePushes::Parts{.options = options_, .transport = telemetry_transport_, .disk = disk_, .keys = keys_});
   for (const std::string& problem : options_.telemetry.problems) LogWarning(problem + "; it does not count");
   if (options_.telemetry.disabled) return;
   TelemetryOptions telemetry = options_.telemetry;
   telemetry.service_version = Version();
   telemetry_ = std::make_unique<OtlpTelemetry>(telemetry_transport_, telemetry);
-  telemetry_->Also([this](std::vector<Metric>& metrics) { auto_export_->Collect(metrics); });
+  telemetry_->Also([this](std::vector<Metric>& metrics) {
+    auto_export_->Collect(metrics);
+    pushes_->Collect(metrics);
+  });
 }
 
 void ServerParts::SendMetricsOf(std::function<std::vector<Metric>()> source) {
@@ -181,6 +186,7 @@ TenantParts::Common ServerParts::CommonParts(bool is_operator) {
           .documents = documents_.get(),
           .telemetry = telemetry_.get(),
           .auto_export = &*auto_export_,
+          .pushes = &*pushes_,
           .learned_secrets = learned_secrets_};
 }
 

@@ -12,6 +12,7 @@
 #include "app/auto_export.h"
 #include "app/chat_bucket.h"
 #include "app/connected_providers.h"
+#include "app/device_push.h"
 #include "app/folders.h"
 #include "app/tenant_parts.h"
 #include "app/workspace_folders.h"
@@ -53,6 +54,7 @@ class ServerParts {
     if (auto* const servers = folders_->home()->servers()) servers->StopLogins();
   }
   ProviderConnections* providers() { return &*connected_; }
+  DevicePush* push() { return &*pushes_; }
   // The logins at MCP servers; null if there are none.
   ToolServerLogins* logins() { return folders_->home()->servers(); }
   // Adds the settings of turns, and the other users and their engines, which use this object. Call it before NoteUrl.
@@ -98,7 +100,8 @@ class ServerParts {
   CurlTransport telemetry_transport_;  // of its own, because a collector must not delay the models' answers
   const std::shared_ptr<LearnedSecrets> learned_secrets_ = std::make_shared<LearnedSecrets>();  // of connected_
   std::optional<AutoExport> auto_export_;
-  std::unique_ptr<OtlpTelemetry> telemetry_;                        // null if disabled; counts what auto_export_ does
+  std::optional<DevicePushes> pushes_;
+  std::unique_ptr<OtlpTelemetry> telemetry_;                        // null if disabled; counts what those two do
   std::map<std::string, std::shared_ptr<ModelClient>> own_models_;  // of the embedding program
   std::optional<ConnectedProviders> connected_;
   std::unique_ptr<ModelDirectory> models_;

@@ -109,6 +109,13 @@ std::string WrongHttpsUrl(const std::string& text) {
   return text.starts_with("https://") ? "" : "must begin with https://";
 }
 
+std::string WrongContact(const std::string& text) {
+  const bool is_one = text.starts_with("https://") || text.starts_with("mailto:");
+  return is_one && WrongLine(text).empty() && text.find(' ') == std::string::npos
+             ? ""
+             : "must begin with https:// or mailto:";
+}
+
 std::string WrongOAuthUrl(const std::string& text) {
   if (HasControlCharacter(text)) return kNotALine;
   return IsSafeOAuthUrl(text) ? "" : "must begin with https://";
@@ -400,6 +407,8 @@ constexpr Setting kSettings[] = {
     {"export.headers",
      OF(auto_export.headers),
      {.wrong = WrongValue, .is_name = IsProviderHeaderName, .secrets = AddSecretsOfHeader, .layer = kServer}},
+    {"push.contact", OF(push.contact), {.wrong = WrongContact, .note = "push services are told it", .layer = kServer}},
+    {"push.allow_private_addresses", OF(push.allow_private_addresses), {.layer = kServer}},
     {"telemetry.trace_providers", OF(telemetry.trace_providers), {.layer = kServer}},
 
     {"auth.type", OF(auth.type), {.choices = ",tokens,oidc", .told = kInWords, .layer = kServer}},

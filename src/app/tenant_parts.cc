@@ -117,6 +117,8 @@ Result<void> TenantParts::Start(const Common& common) {
   parts.hooks = home_->hooks;
   parts.telemetry = common.telemetry;
   parts.finished = [to = common.auto_export, tenant = place_.tenant](const Interaction& one) { to->Add(one, tenant); };
+  // A database has no place for devices yet.
+  if (!postgres_) parts.attention = common.pushes->Open(place_.tenant, place_.folder, place_.keys);
   parts.usage = usage_;
   parts.secrets = SecretsOf(options_, environ);
   parts.learned_secrets = common.learned_secrets;

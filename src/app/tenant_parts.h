@@ -7,6 +7,7 @@
 
 #include "app/auto_export.h"
 #include "app/chat_bucket.h"
+#include "app/device_push.h"
 #include "app/workspace_folders.h"
 #include "crypto/key_set.h"
 #include "remote/postgres/postgres_tenant_stores.h"
@@ -62,6 +63,7 @@ class TenantParts {
     SandboxedReader* documents;
     Telemetry* telemetry;
     AutoExport* auto_export;
+    DevicePushes* pushes;
     std::shared_ptr<const LearnedSecrets> learned_secrets;
   };
   // Makes the engine and recovers the runs of an earlier process. Call it once.

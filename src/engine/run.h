@@ -142,6 +142,10 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   InteractionStatus status() const;
   // Whether the agent has ended, so that the run stays in its chat only until its checkpoint is stored.
   bool is_being_saved() const;
+  bool is_watched() const {  // by a client of this process
+    const MutexLock lock(mutex_);
+    return listeners_ > 0;
+  }
   std::string model() const;
   Agenda agenda() const;
   // When this returns ok, the answer to a question of this run survives the process: it is in the journal, visible or

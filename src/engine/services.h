@@ -30,7 +30,7 @@ struct EngineServices {
         usage_limits(parts.store, options.budget, options.prices, parts.usage),
         queues(parts.store, &changes),
         saver(parts.fallback_stores, pool, timer, options.save_timeout) {
-    if (parts.changes) changes.OnAdded([this](const ChatChange& change) { parts.changes->Tell(change); });
+    if (parts.changes || parts.attention) changes.OnAdded([this](const ChatChange& change) { Tell(change); });
   }
   EngineServices(const EngineServices&) = delete;
   EngineServices& operator=(const EngineServices&) = delete;
@@ -86,6 +86,15 @@ struct EngineServices {
     const auto summary = parts.store.LoadSummary(chat);
     if (!summary && !IsNotFound(summary.error())) return Fail(summary.error());
     return WorkspaceAt(summary ? summary->workspace : std::string());
+  }
+
+  // Also of a question that a restarted server takes up: it waits again.
+  void Tell(const ChatChange& change) const {
+    if (parts.changes) parts.changes->Tell(change);
+    const bool is_approval = change.kind == ChatChange::Kind::kApprovalOpened;
+    if (!parts.attention || (!is_approval && change.kind != ChatChange::Kind::kInputOpened)) return;
+    using Kind = Engine::Attention::Kind;
+    parts.attention({is_approval ? Kind::kApproval : Kind::kQuestion, change.chat_id, change.request_id});
   }
 
   const Engine::Parts parts;

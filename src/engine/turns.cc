@@ -358,6 +358,9 @@ void Turns::Complete(const std::shared_ptr<Run>& run, InteractionStatus status) 
     busy_.Release(run->chat_id());
     busy_.Count(status);
     services_.changes.Add(ChatChange::Kind::kInteractionEnded, run->chat_id(), run->id());
+    // Who cancels a run knows of its end.
+    const bool by_itself = status != InteractionStatus::kCancelled && !run->is_watched();
+    if (by_itself && services_.parts.attention) services_.parts.attention({.chat = run->chat_id()});
     run->Complete();
     busy_.WorkEnded();
   };

@@ -220,11 +220,14 @@ addEventListener("click", (e) => {
 
 // Lets browsers install the page. They do so from addresses that they trust alone.
 if (isSecureContext) addEventListener("load", () => void navigator.serviceWorker?.register("/worker.js").catch(() => undefined));
+const onTap = (told: object): void => void import("./install/taps").then((part) => part.tapped(told));
+navigator.serviceWorker?.addEventListener("message", (e) => onTap(e.data));
 whenTokenChanges(() => location.reload());
 showTheme();
 keepFocus();
 takeDroppedFiles();
 void translate().catch(() => undefined).then(() => { // in English, rather than not at all
   start();
+  if (location.search) onTap(Object.fromEntries(new URLSearchParams(location.search)));
   createRoot(document.getElementById("page")!).render(<Boundary><Page /></Boundary>);
 });

@@ -30,7 +30,7 @@ WORDS = ["", "a", "Trip", "naïve 🙂", "x" * 199, "x" * 200, "\u202e\u0000", "
 ASKING = ("asks", "asked", "writes", "queued", "granted", "works")
 # Cannot succeed here: no run is interrupted, no provider can speak or listen, and no editor stays connected.
 OUT_OF_REACH = {"resume", "answerEditorRequest", "offerEditorTools", "speak", "transcribe", "createSpeech", "createTranscription", "readRequest", "endMcpSession",
-                "loginAtServer", "logoutAtServer", "blameFile", "connectProvider", "disconnectProvider"}
+                "loginAtServer", "logoutAtServer", "blameFile", "connectProvider", "disconnectProvider", "addDevice", "removeDevice"}
 # The codes that a body outside its schema must get.
 WORKS_ON = "8765"  # the port of a job
 REFUSED_BY_FORM = {"invalid_body", "invalid_member", "unknown_member", "missing_required_parameter", "unsupported_value"}

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "app/connected_providers.h"
+#include "app/device_push.h"
 #include "app/folders.h"
 #include "base/atomic_write.h"
 #include "base/logging.h"
@@ -165,6 +166,7 @@ Result<std::string> ConvertFolder(const std::string& given_root, const KeyChange
                   .and_then([&] { return CopyGrants(root, keys, made); })
                   .and_then([&] { return CopyAuditLog(root, keys, made); })
                   .and_then([&] { return CopyConnectedProviders(Disk(), root, keys.from.get(), made, keys.to.get()); })
+                  .and_then([&] { return CopyDevices(Disk(), root, keys.from.get(), made, keys.to.get()); })
                   .and_then([&] { return CheckSound(made, keys.to, nullptr, counter, progress); })
                   .and_then([&] { return ExchangeFolders(root, made); });
   if (!done) {

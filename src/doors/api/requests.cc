@@ -500,6 +500,15 @@ Result<ProviderConnections::Wanted> ParseProviderBody(std::string_view text) {
   return FinishReading(reader, std::move(wanted));
 }
 
+Result<DevicePush::Wanted> ParseDeviceBody(std::string_view text) {
+  BodyReader reader(text);
+  DevicePush::Wanted wanted{.endpoint = reader.Text("endpoint"),
+                            .p256dh = reader.Text("p256dh"),
+                            .auth = reader.Text("auth"),
+                            .name = reader.OptionalString("name").value_or("")};
+  return FinishReading(reader, std::move(wanted));
+}
+
 Result<std::string> ParseLoginBody(std::string_view text) {
   BodyReader reader(text);
   std::string token = reader.Text("token");

@@ -108,6 +108,8 @@ struct TrustInstructionsBody {
 Result<TrustInstructionsBody> ParseTrustInstructionsBody(std::string_view body);
 // Of PUT /providers/{name}, without its name.
 Result<ProviderConnections::Wanted> ParseProviderBody(std::string_view body);
+// Of POST /push/devices.
+Result<DevicePush::Wanted> ParseDeviceBody(std::string_view body);
 // Of POST /chats/{chat}/workspace/files: the path.
 Result<std::string> ParseWorkspaceFileBody(std::string_view body);
 Result<void> ParseEmptyBody(std::string_view body);

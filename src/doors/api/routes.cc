@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "doors/api/server.h"
 #include "doors/door.h"
 
 namespace reprise {
@@ -26,6 +27,7 @@ Router MakeRoutes(const HandlerContext& context) {
   ag_ui::AddRoutes(router, door);
   mcp_door::AddRoutes(router, door);
   AddPageRoutes(router, context);
+  AddPushRoutes(router, context);
   AddServiceRoutes(router, context);
   AddInstructionRoutes(router, context);
   return router;

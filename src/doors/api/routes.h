@@ -57,6 +57,9 @@ void AddInstructionRoutes(Router& router, const HandlerContext& context);
 // GET /, GET /assets/NAME and POST /login.
 void AddPageRoutes(Router& router, const HandlerContext& context);
 
+// The devices that are told when something waits: /push/devices.
+void AddPushRoutes(Router& router, const HandlerContext& context);
+
 // Starting, editing, regenerating, cancelling and watching interactions.
 void AddRunRoutes(Router& router, const HandlerContext& context);
 

@@ -11,6 +11,7 @@
 #include "reprise/engine.h"
 #include "reprise/principal.h"
 #include "reprise/result.h"
+#include "reprise/timestamp.h"
 #include "reprise/tool.h"
 #include "wire/server.h"
 
@@ -62,6 +63,33 @@ class ProviderConnections {
   virtual Result<void> Disconnect(const std::string& name) = 0;
 };
 
+// The devices of people that are told when something waits (Web Push). Each user's are apart from the others'.
+// Thread-safe.
+class DevicePush {
+ public:
+  struct Device {
+    std::string id{};       // the first digits of its address's digest
+    std::string name{};     // for people; may be empty
+    std::string service{};  // the host that takes what it is sent
+    Timestamp created_at{};
+  };
+  struct Wanted {
+    std::string endpoint{}, p256dh{}, auth{};  // as its browser gives them
+    std::string name{};
+  };
+  virtual ~DevicePush() = default;
+  // The server's key in base64url, for browsers; made at the first call. kConflict: it cannot be read, and is not
+  // written over.
+  virtual Result<std::string> PublicKey() = 0;
+  // kConflict: the devices cannot be read, and are not written over.
+  virtual Result<std::vector<Device>> List(const Principal& owner) = 0;
+  // Adds one, or replaces the one of the same address. kInvalidArgument (reason "invalid_member"), kForbidden (reason
+  // "address_not_allowed"), kConflict: there are too many, or as List.
+  virtual Result<Device> Add(const Principal& owner, const Wanted& wanted) = 0;
+  // kNotFound; kConflict as List.
+  virtual Result<void> Remove(const Principal& owner, const std::string& id) = 0;
+};
+
 // The site and how it is served.
 struct ServerOptions : HttpOptions {
   TenantSource tenants = {};                         // needed with `people`
@@ -71,6 +99,7 @@ struct ServerOptions : HttpOptions {
   std::function<std::vector<Error>()> failing = {};  // failures of a ready server; null: none. May block too
   ToolServerLogins* logins = nullptr;                // log-ins at MCP servers; null: there are none
   ProviderConnections* providers = nullptr;          // null: none can be connected
+  DevicePush* push = nullptr;                        // null: no device can be told
 };
 
 // HttpServer::Open with our routes. `engine` must outlive the server; with `people` it is the operator's.

@@ -65,7 +65,7 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
       }
     }
     setBusy(true);
-    const body: Record<string, unknown> = { approved };
+    const body: Record<string, unknown> = { approved, arguments_digest: approval.arguments_digest }; // as it was seen here
     if (words) body.feedback = words;
     if (outside) body.outside_sandbox = true;
     if (approved && !outside && scope !== "once") Object.assign(body, { scope, expires_in_s: lifetime });
@@ -183,7 +183,7 @@ export function AnswerAll() {
   const answer = async (approved: boolean): Promise<void> => {
     setBusy(true);
     // What asks to leave the sandbox is allowed by itself.
-    for (const each of mine) if (!approved || each.allowed_decisions.includes("approve")) await requests.answer(each.approval_id, { approved });
+    for (const each of mine) if (!approved || each.allowed_decisions.includes("approve")) await requests.answer(each.approval_id, { approved, arguments_digest: each.arguments_digest });
     setBusy(false);
   };
   return (

@@ -34,9 +34,10 @@ function neighbour(step: number): void {
 
 const CARDS = ".turns :is([data-testid=approval-card], [data-testid=input-card])";
 
-// Shows the next call or question that waits: those of this chat first, then those of the others, again and again.
-async function goToWaiting(): Promise<void> {
-  const waiting = [...[...cache.approvals.values()].map((each) => [each.chat_id, each.approval_id]), ...[...cache.inputs.values()].map((each) => [each.chat_id, each.request_id])];
+// Shows the next call or question that waits: those of this chat first, then those of the others, again and again; or the wanted one.
+export async function goToWaiting(wanted?: string): Promise<void> {
+  const waiting = [...[...cache.approvals.values()].map((each) => [each.chat_id, each.approval_id]), ...[...cache.inputs.values()].map((each) => [each.chat_id, each.request_id])]
+    .filter(([, id]) => !wanted || id === wanted);
   if (waiting.length === 0) return tell(t.nothingWaits);
   const cards = (): HTMLElement[] => [...document.querySelectorAll<HTMLElement>(CARDS)].filter((card) =>
     waiting.some(([chat, id]) => chat === cache.open?.id && id === (card.dataset.approval ?? card.dataset.request)));

@@ -21,7 +21,7 @@ export function start(): void {
   startNavigation();
 }
 
-async function readChats(): Promise<Map<string, Chat>> {
+export async function readChats(): Promise<Map<string, Chat>> {
   const chats = new Map<string, Chat>();
   for (let cursor = ""; ;) {
     const page = await get<ChatList>(`/chats?limit=500${cursor}`);

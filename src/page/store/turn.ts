@@ -17,6 +17,7 @@ export interface Approval {
   tool_name: string; // the call's, or "network": whether the running command may reach a host
   tool_input: string;
   tool_input_escaped?: string;
+  arguments_digest: string;
   reason: string;
   risk: string;
   allowed_decisions: string[];

@@ -2,6 +2,7 @@ import { useEffect, useState } from "react";
 import { spelled } from "../chat/hidden";
 import { ModelPicker } from "../chat/ModelPicker";
 import { Connect } from "../chat/Welcome";
+import { beToldNoMore } from "../install/devices";
 import { CopyButton } from "../parts/Icon";
 import { allTurns, cache, readTools, useOpen } from "../store/cache";
 import { LANGUAGES } from "../language";
@@ -12,6 +13,7 @@ import { v } from "../texts_of_views";
 import { setTheme, themeNow } from "../theme";
 import type { ChangeChatRequest, ChatGrants, Grants as Standing, ServerLogin, Tools, ToolServer } from "../wire";
 import { call, chatPath, get, hasToken, logOut } from "../wire/api";
+import { Devices } from "./Devices";
 import { Providers } from "./Providers";
 import { Usage } from "./Usage";
 
@@ -47,10 +49,11 @@ export function Settings() {
         </select>
       </label>
       <label className="setting"><input type="checkbox" checked={notes} onChange={(e) => void wantNotes(e.target.checked)} /><span>{v.notifications}</span></label>
-      {hasToken() && <button type="button" data-testid="log-out" onClick={() => {
+      <Devices />
+      {hasToken() && <button type="button" data-testid="log-out" onClick={() => void beToldNoMore().catch(() => undefined).then(() => {
         logOut();
         location.reload();
-      }}>{v.logOut}</button>}
+      })}>{v.logOut}</button>}
       <h2>{v.server}</h2>
       <dl className="facts">
         <div><dt>{t.model}</dt><dd><code>{models.default}</code></dd></div>
