@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/path.h"
 #include "base/private_file.h"
@@ -260,8 +261,12 @@ std::string GitSnapshots::Of(std::string_view chat) {
   std::string text = DescribeGit(folder_);
   const MutexLock lock(mutex_);
   if (of_.size() >= kMaxSnapshots && !of_.contains(chat)) {
-    of_.erase(std::ranges::min_element(
-        of_, [](const auto& a, const auto& b) { return a.second.used_at < b.second.used_at; }));
+    // Half of them at once, so that a new chat seldom looks through all.
+    std::vector<Clock::time_point> times;
+    for (const auto& [other, snapshot] : of_) times.push_back(snapshot.used_at);
+    const auto middle = times.begin() + kMaxSnapshots / 2;
+    std::ranges::nth_element(times, middle);
+    std::erase_if(of_, [&](const auto& each) { return each.second.used_at <= *middle; });
   }
   of_.insert_or_assign(std::string(chat), Snapshot{text, Clock::now()});
   return text;
