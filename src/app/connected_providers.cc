@@ -8,22 +8,20 @@
 #include <utility>
 
 #include "app/factories.h"
-#include "base/atomic_write.h"
 #include "base/logging.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "crypto/jwe.h"
+#include "store/record.h"
 
 namespace reprise {
 namespace {
 
 constexpr std::size_t kMaxProvidersFile = 1 << 20, kMaxProviderName = 40, kMaxProviderText = 4096, kMostProviders = 50;
+constexpr const char* kProvidersName = ".providers";
 constexpr const char* kProvidersType = "reprise/providers";
 constexpr int kProvidersVersion = 1;
 
 Error InvalidWish(std::string message) { return Refused(Reason::kInvalidMember, std::move(message)); }
-
-Error OfAnotherVersion() { return MakeError(ErrorCode::kCorruption, "another version of Reprise wrote it"); }
 
 bool IsOneWord(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; });
@@ -79,32 +77,24 @@ Result<std::size_t> CountListed(const ModelDirectory& models, const ProviderConn
       "with \"has_no_list\"");
 }
 
-std::string ProvidersFile(const std::string& data_dir) { return data_dir + "/.providers"; }
+std::string ProvidersFile(const std::string& data_dir) { return data_dir + "/" + kProvidersName; }
 
 // The providers in the file, by name; `keys` null: it is plain.
 Result<Json> ReadProviders(FileSystem& disk, const std::string& path, const KeySet* keys) {
   const auto text = disk.ReadFile(path, kMaxProvidersFile);
   if (!text && IsNotFound(text.error())) return Json::object();
   if (!text) return Fail(text.error());
-  std::string plain = *text;
-  if (keys != nullptr) {
-    auto opened = TRY(OpenJwe(*text, *keys));
-    const auto header = TRY(ParseJson(opened.protected_header));
-    if (TextMember(header, "typ") != kProvidersType) return Fail(ErrorCode::kCorruption, "it is another file");
-    if (MemberOf(header, "ver") != kProvidersVersion) return Fail(OfAnotherVersion());
-    plain = std::move(opened.plaintext);
+  const auto json = TRY(ParseJson(TRY(OpenLoneRecord(*text, kProvidersName, kProvidersType, kProvidersVersion, keys))));
+  if (MemberOf(json, "schema") != kProvidersVersion) {
+    return Fail(ErrorCode::kCorruption, "another version of Reprise wrote it");
   }
-  const auto json = TRY(ParseJson(plain));
-  if (LooksLikeJwe(plain)) return Fail(ErrorCode::kCorruption, "it is sealed, and a plain one is expected");
-  if (MemberOf(json, "schema") != kProvidersVersion) return Fail(OfAnotherVersion());
   if (!MemberOf(json, "providers").is_object()) return Fail(ErrorCode::kCorruption, "it has no providers");
   return MemberOf(json, "providers");
 }
 
 Result<void> WriteProviders(FileSystem& disk, const std::string& path, const KeySet* keys, Json providers) {
-  std::string text = DumpJson({{"schema", kProvidersVersion}, {"providers", std::move(providers)}});
-  if (keys != nullptr) text = TRY(SealJwe({{"typ", kProvidersType}, {"ver", kProvidersVersion}}, text, *keys));
-  return ReplaceFile(disk, path, text);
+  return WriteHeadFile(disk, path, kProvidersType,
+                       DumpJson({{"schema", kProvidersVersion}, {"providers", std::move(providers)}}), keys);
 }
 
 }  // namespace

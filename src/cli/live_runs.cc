@@ -7,10 +7,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <variant>
 
+#include "base/at_once.h"
 #include "base/json.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -130,18 +130,12 @@ std::vector<std::vector<JudgedRun>> LiveRuns::MakeEach(std::span<const LiveTest>
     judging.push_back({checks, content_of, LiveChecksOf(checks, test.turn.like.id, test.number)});
   }
   progress_.Begin({.doing = "asking", .things = "runs", .total = tests.size() * runs});
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < tests.size() * runs && !counter_.stop_requested(); i = next++) {
-      made[i / runs][i % runs] = Run(tests[i / runs], judging[i / runs]);
-      counter_.Add(1);
-    }
-  };
-  std::vector<std::jthread> others;
-  const std::size_t most = std::min(static_cast<std::size_t>(wanted_.jobs), tests.size() * runs);
-  while (others.size() + 1 < most) others.emplace_back(work);
-  work();
-  others.clear();  // waits for them
+  EachAtOnce(static_cast<std::size_t>(wanted_.jobs), tests.size() * runs, [&](std::size_t i) {
+    if (counter_.stop_requested()) return false;
+    made[i / runs][i % runs] = Run(tests[i / runs], judging[i / runs]);
+    counter_.Add(1);
+    return true;
+  });
   return made;
 }
 

@@ -70,8 +70,8 @@ Result<Beginning> StartPoints::AtHead(const ChatId& chat, Head which) {
   if (!head) return Beginning{.makes_chat = true, .expected_head = std::optional<InteractionId>()};
   return Beginning{.parent = head->summary.head,
                    .state = std::move(head->state).value_or(AgentState{}),
-                   .model = std::move(head->summary.chosen_model),
-                   .workspace = std::move(head->summary.workspace),
+                   .model = head->summary.chosen_model,
+                   .chat = head->summary,
                    .expected_head = head->summary.head,
                    .expected_version = head->version};
 }
@@ -85,7 +85,7 @@ Result<std::optional<Beginning>> StartPoints::AtRescued(const ChatId& chat) {
   return std::optional(Beginning{.parent = rescued.back().id,
                                  .state = std::move(rescued.back().final_agent_state).value_or(AgentState{}),
                                  .model = summary ? summary->chosen_model : std::string(),
-                                 .workspace = summary ? summary->workspace : std::string()});
+                                 .chat = summary ? std::optional(*summary) : std::nullopt});
 }
 
 Result<Beginning> StartPoints::BesideEdited(const ChatId& chat, const StartPoint& from, const StartRequest& request) {
@@ -111,7 +111,7 @@ Result<Beginning> StartPoints::BesideEdited(const ChatId& chat, const StartPoint
                    .user_message = again ? edited.user_message : request.user_message,
                    .model = std::move(model),
                    .attached = *std::move(attached),
-                   .workspace = TRY(services_.parts.store.LoadSummary(chat)).workspace};
+                   .chat = TRY(services_.parts.store.LoadSummary(chat))};
 }
 
 Result<Beginning> StartPoints::WhereItStopped(const ChatId& chat, const StartPoint& from, const StartRequest& request) {
@@ -128,8 +128,8 @@ Result<Beginning> StartPoints::WhereItStopped(const ChatId& chat, const StartPoi
                       .user_message = ended.user_message,
                       .model = ModelFor(chat, request, ended.model),
                       .attached = AttachedTo(ended),
-                      .workspace = TRY(services_.parts.store.LoadSummary(chat)).workspace};
-  const auto workspace = TRY(services_.WorkspaceAt(beginning.workspace));
+                      .chat = TRY(services_.parts.store.LoadSummary(chat))};
+  const auto workspace = TRY(services_.WorkspaceAt(beginning.workspace()));
   beginning.interrupted = WhereToResume(beginning.state, *workspace->tools.Current());
   beginning.resumed_from = ResumedFrom{.interaction = ended.id};
   if (ended.record) beginning.resumed_span = ParseTraceparent(ended.record->traceparent).value_or(TraceContext{});

@@ -31,13 +31,15 @@ struct Beginning {
   std::optional<ResumedFrom> resumed_from = std::nullopt;  // set likewise
   TraceContext resumed_span = {};                          // likewise; invalid if it was not traced
   std::string user_message{};
-  std::string model{};      // as requested, or chosen for the chat; empty for the default
-  Attached attached{};      // to the message
-  bool makes_chat = false;  // the chat does not exist yet
-  std::string workspace{};  // ChatSummary::workspace
+  std::string model{};                // as requested, or chosen for the chat; empty for the default
+  Attached attached{};                // to the message
+  bool makes_chat = false;            // the chat does not exist yet
+  std::optional<ChatSummary> chat{};  // as it was read, for its settings; nullopt: a new chat
   // RunBeginning::expected_head.
   std::optional<std::optional<InteractionId>> expected_head{};
   std::optional<std::int64_t> expected_version{};  // likewise
+
+  std::string workspace() const { return chat ? chat->workspace : std::string(); }  // ChatSummary::workspace
 };
 
 // Loads the beginnings of interactions.

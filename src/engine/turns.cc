@@ -112,7 +112,7 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
     auto before = TRY(repeated_.Find(chat, *request.request));
     if (before) return Fail(Reason::kRequestBegun, "another server has just begun this request");
   }
-  auto workspace = TRY(services_.WorkspaceAt(beginning->workspace));
+  auto workspace = TRY(services_.WorkspaceAt(beginning->workspace()));
   const auto text_rules = services_.TextRulesOf(*workspace);
   for (const std::string* text :
        {&beginning->user_message, &beginning->attached.text, &beginning->attached.documents}) {
@@ -121,7 +121,6 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
   const auto model = TRY(services_.ModelsOf(*workspace).Resolve(beginning->model));
   TRY(CheckResources(waited.log != nullptr));
   auto guards = TRY(GuardsFor(chat, model.full_name, {}, services_.OptionsOf(*workspace)));
-  const ChatSummary settings = TRY(SettingsOf(chat));
 
   Interaction interaction{.id = InteractionId::FromNumber(1), .chat_id = chat};  // Begin sets its number
   interaction.parent_id = beginning->parent;
@@ -197,7 +196,7 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
                  .only_compact = only_compact,
                  .chat_version = beginning->expected_version,
                  .log = waited.log},
-                settings, std::move(workspace), request.instructions);
+                beginning->chat, std::move(workspace), request.instructions);
 }
 
 std::optional<InteractionId> Turns::HeadOf(const ChatId& chat) const {
@@ -205,18 +204,12 @@ std::optional<InteractionId> Turns::HeadOf(const ChatId& chat) const {
   return summary ? summary->head : std::nullopt;
 }
 
-Result<ChatSummary> Turns::SettingsOf(const ChatId& chat) const {
-  auto summary = services_.parts.store.LoadSummary(chat);
-  if (!summary && IsNotFound(summary.error())) return ChatSummary{.id = chat};
-  return summary;
-}
-
-std::shared_ptr<Run> Turns::NewRun(Run::Plan plan, const ChatSummary& settings,
+std::shared_ptr<Run> Turns::NewRun(Run::Plan plan, const std::optional<ChatSummary>& chats,
                                    std::shared_ptr<const WorkspaceParts> workspace, const std::string& instructions) {
   plan.prompt = PromptFor(*workspace, plan.interaction.chat_id);
-  plan.effort = settings.effort;
+  if (chats) plan.effort = chats->effort;
   // The client's come last, because they are for this run alone.
-  const std::string& own = settings.instructions;
+  const std::string own = chats ? chats->instructions : std::string();
   plan.prompt.instructions = own + (own.empty() || instructions.empty() ? "" : "\n\n") + instructions;
   const EngineOptions& options = services_.OptionsOf(*workspace);
   const auto mode = [this, of_run = plan.approval_mode, of_folder = options.approval_mode](const ChatId& chat) {
@@ -639,7 +632,8 @@ Result<void> Turns::AskAgain(const std::shared_ptr<RunHold>& hold, InterruptedRu
                              OpenQuestions questions, const JournalContent& content) {
   const ChatId chat = interrupted.interaction.chat_id;
   auto guards = TRY(GuardsFor(chat, model.full_name, interrupted.interaction.usage, services_.OptionsOf(*workspace)));
-  const ChatSummary settings = TRY(SettingsOf(chat));
+  auto settings = services_.parts.store.LoadSummary(chat);
+  if (!settings && !IsNotFound(settings.error())) return Fail(std::move(settings.error()));
   if (auto goes_on = hold->GoOn(content.records); !goes_on) return goes_on;
   const InteractionId id = interrupted.interaction.id;
   const auto tools = workspace->tools.Current();
@@ -673,7 +667,7 @@ Result<void> Turns::AskAgain(const std::shared_ptr<RunHold>& hold, InterruptedRu
               .span = BeginSpan(interrupted.span),
               .interrupted = std::move(questions.where),
               .shown = Run::Plan::Shown{.log = std::move(interrupted.log), .request_id = std::move(request_id)}},
-             settings, std::move(workspace));
+             settings ? std::optional(*settings) : std::nullopt, std::move(workspace));
   busy_.Put(run);
   Execute(run);
   return {};

@@ -60,9 +60,8 @@ class Turns {
   Result<AgentGuards> GuardsFor(const ChatId& chat, const std::string& model, const TokenUsage& used_before,
                                 const EngineOptions& options);
   std::optional<InteractionId> HeadOf(const ChatId& chat) const;
-  // With the chat's own instructions and effort, which a new chat has not.
-  Result<ChatSummary> SettingsOf(const ChatId& chat) const;
-  std::shared_ptr<Run> NewRun(Run::Plan plan, const ChatSummary& settings,
+  // `chats`: for the chat's own instructions and effort; nullopt: a new chat.
+  std::shared_ptr<Run> NewRun(Run::Plan plan, const std::optional<ChatSummary>& chats,
                               std::shared_ptr<const WorkspaceParts> workspace, const std::string& instructions = {});
   Span BeginSpan(const TraceContext& parent) const {
     return Span::Begin(services_.parts.telemetry, "invoke_agent reprise", parent);

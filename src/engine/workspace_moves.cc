@@ -418,7 +418,7 @@ Result<InteractionId> WorkspaceMoves::SaveForeign(const ChatId& chat, std::vecto
   const State at = StandsAt(chat, head.parent);
   const auto hold = TRY(services_.parts.runs.Begin({.chat = chat, .expected_head = head.expected_head}));
   Interaction saved{.id = hold->id(), .chat_id = chat};
-  saved.workspace = head.workspace.empty() ? services_.home->path : head.workspace;
+  saved.workspace = head.workspace().empty() ? services_.home->path : head.workspace();
   saved.parent_id = head.parent;
   saved.imported = of_imported;  // its earlier contents were not seen here
   saved.status = InteractionStatus::kCompleted;

@@ -185,7 +185,6 @@ export const v = {
   linesOf: (from: number, to: number) => (from === to ? `Line ${from}` : `Lines ${from} to ${to}`),
   byOthers: "You or others",
   allowedBy: (who: string) => ({ you: "allowed by you", grant: "allowed by an earlier grant", auto: "nobody was asked", unknown: "not known who allowed it" } as Record<string, string>)[who] ?? `allowed by ${who}`,
-  goToTurn: (chat: string, turn: string) => `${chat}, ${turn}`,
   whatItSaw: "What the model saw",
   blameGaps: (lost: number, chats: number) => `Some of the record cannot be read (${lost} ${lost === 1 ? "file version" : "file versions"}, ${chats} ${chats === 1 ? "chat" : "chats"}), so lines of the agent may count as those of others.`,
 };

@@ -2,7 +2,6 @@
 #include "store/incoming_chats.h"
 
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <limits>
@@ -12,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/at_once.h"
 #include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/logging.h"
@@ -85,22 +85,11 @@ Result<void> AddReadableBlobs(const std::shared_ptr<BlobStore>& from, const Chat
 // Calls `work` with 0 to `count` - 1, on some threads at once, until one fails.
 Result<void> ForEachAtOnce(std::size_t count, const std::function<Result<void>(std::size_t)>& work) {
   constexpr std::size_t kMost = 4;  // threads
-  const std::size_t threads = std::min<std::size_t>({kMost, std::max(std::thread::hardware_concurrency(), 1U), count});
-  std::vector<Result<void>> done(threads);
-  std::atomic<std::size_t> next = 0;
-  const auto work_on = [&](Result<void>& outcome) {
-    while (outcome) {
-      const std::size_t i = next++;
-      if (i >= count) return;
-      if (!Guarded("an import", [&] { outcome = work(i); })) outcome = Fail(ErrorCode::kInternal, "it went wrong");
-    }
-    next = count;
-  };
-  {
-    std::vector<std::jthread> others;
-    for (std::size_t i = 1; i < threads; ++i) others.emplace_back([&, i] { work_on(done[i]); });
-    if (threads > 0) work_on(done[0]);
-  }
+  std::vector<Result<void>> done(count);
+  EachAtOnce(std::min<std::size_t>(kMost, std::thread::hardware_concurrency()), count, [&](std::size_t i) {
+    if (!Guarded("an import", [&] { done[i] = work(i); })) done[i] = Fail(ErrorCode::kInternal, "it went wrong");
+    return done[i].has_value();
+  });
   for (Result<void>& each : done) TRY(std::move(each));
   return {};
 }

@@ -584,8 +584,8 @@ def test_the_gate_holds_for_the_page_too(make_server, provider, tmp_path):
     index = ask(server.port, "GET", "/")
     assert index.startswith(b"HTTP/1.1 200")
     policy = header(index, "Content-Security-Policy")
-    assert policy == ("default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; form-action 'none'; "
-                      "base-uri 'none'; frame-ancestors 'none'")
+    assert policy == ("default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; frame-src 'self'; "
+                      "manifest-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'")
     assert header(index, "Cache-Control") == "no-cache" and header(index, "X-Content-Type-Options") == "nosniff"
     assert ask(server.port, "GET", "/", f"If-None-Match: {header(index, 'ETag')}").startswith(b"HTTP/1.1 304")
     asset = re.search(rb"/assets/[A-Z0-9]+\.js", index).group().decode()

@@ -74,7 +74,7 @@ function Who({ range }: { range: BlamedLines }) {
   const title = cache.chats.get(range.chat_id)?.title || range.chat_id;
   return (
     <p className="who">
-      <button type="button" className="quiet tiny" data-testid="blamed-turn" title={v.goToTurn(title, range.interaction_id)} onClick={() => void requests.goTo(range.chat_id, range.interaction_id)}>
+      <button type="button" className="quiet tiny" data-testid="blamed-turn" title={`${title}, ${range.interaction_id}`} onClick={() => void requests.goTo(range.chat_id, range.interaction_id)}>
         <Icon name="chat" size={14} />{titleOf(range.tool)} · {new Date(range.at).toLocaleString([], { dateStyle: "short", timeStyle: "short" })}
       </button>
       <span className="faint">{range.model} · {v.allowedBy(approval.by)}</span>

@@ -529,8 +529,8 @@ export const views: typeof v = {
   efforts: { "": "wie konfiguriert", none: "keiner", low: "gering", medium: "mittel", high: "hoch" },
   saveOptions: "Speichern",
   prompts: "Gespeicherte Vorlagen",
-  promptName: "Name",
-  promptText: "Text",
+  promptName: "Bezeichnung",
+  promptText: "Wortlaut",
   savePrompt: "Vorlage speichern",
   removePrompt: (name) => `${name} entfernen`,
   promptsHint: "Dieser Browser bewahrt sie auf. Mit / und einem Teil des Namens benutzt du eine.",
@@ -575,7 +575,6 @@ export const views: typeof v = {
   linesOf: (from, to) => (from === to ? `Zeile ${from}` : `Zeilen ${from} bis ${to}`),
   byOthers: "Du oder andere",
   allowedBy: (who) => ({ you: "von dir erlaubt", grant: "durch eine frühere Erlaubnis", auto: "ohne Rückfrage", unknown: "unbekannt, wer es erlaubt hat" } as Record<string, string>)[who] ?? `erlaubt von ${who}`,
-  goToTurn: (chat, turn) => `${chat}, ${turn}`,
   whatItSaw: "Was das Modell sah",
   blameGaps: (lost, chats) => `Ein Teil der Aufzeichnung ist nicht lesbar (${lost} ${lost === 1 ? "Dateistand" : "Dateistände"}, ${chats} ${chats === 1 ? "Chat" : "Chats"}), daher können Zeilen des Agenten als die von anderen gelten.`,
 };

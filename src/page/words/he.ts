@@ -573,7 +573,6 @@ export const views: typeof v = {
   linesOf: (from, to) => (from === to ? `שורה ${from}` : `שורות ${from} עד ${to}`),
   byOthers: "מידיך או מידי אחרים",
   allowedBy: (who) => ({ you: "באישורך", grant: "לפי היתר קודם", auto: "בלי לשאול", unknown: "לא ידוע מי אישר" } as Record<string, string>)[who] ?? `אושר על ידי ${who}`,
-  goToTurn: (chat, turn) => `${chat}, ${turn}`,
   whatItSaw: "מה שהמודל ראה",
   blameGaps: (lost, chats) => `חלק מהתיעוד אינו קריא (${lost} תכנים, ${chats} שיחות), ולכן שורות של הסוכן עלולות להיחשב לשל אחרים.`,
 };

@@ -362,6 +362,12 @@ Sandbox::State Sandbox::state() const {
   const auto now = std::chrono::steady_clock::now();
   if (state_ && (!state_->must_ask() || now < looked_at_ + kLookAgain)) return *state_;
   State found = Look();
+  if (found.must_ask() && !options_.workspace.empty() && !IsDirectory(options_.workspace)) {
+    // The folder is what is missing, not the sandbox. Each call says so, and runs nothing.
+    Options elsewhere = options_;
+    elsewhere.workspace.clear();
+    found = Sandbox(std::move(elsewhere)).state();
+  }
   if (found.must_ask() && (!state_ || state_->missing != found.missing)) {
     LogWarning("the sandbox for commands is not whole: each command is asked about",
                {{"missing", found.missing}, {"available", found.available}});

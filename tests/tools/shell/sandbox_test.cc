@@ -234,6 +234,18 @@ TEST_CASE_METHOD(HomeFixture, "Sandbox: folders in memory are limited, and nothi
         "(no output)");
 }
 
+TEST_CASE_METHOD(HomeFixture, "Sandbox: a workspace that is gone is no missing sandbox", "[tools][sandbox]") {
+  if (!Sandboxed()) return;
+  fs::create_directory(home() + "/project");
+  Rebuild(WorkingIn(home() + "/project"));
+  fs::rename(home() + "/project", home() + "/elsewhere");  // before anything asked for the sandbox
+  CHECK(Sandboxed());
+  const ToolResult result = Run("run_shell", Args({{"command", "touch made"}}));
+  CHECK(result.is_error);
+  CHECK(Has(result.output, home() + "/project"));
+  CHECK(fs::is_empty(home() + "/elsewhere"));
+}
+
 TEST_CASE_METHOD(HomeFixture, "Commands have limits of memory, file size and processes", "[tools][sandbox]") {
   auto options = Options();
   options.shell.sandbox = GENERATE(SandboxUse::kWhenAvailable, SandboxUse::kNever);
