@@ -52,6 +52,8 @@ class Server::Impl {
     options.failing = [this] { return parts_->CheckParts(); };
     options.logins = parts_->logins();
     options.providers = parts_->providers();
+    options.tool_servers = parts_->tool_servers();
+    options.rules = parts_->rules();
     parts_->AddPeople(options);
     http_ = TRY(OpenServer(engine(), std::move(options)));
     parts_->SendMetricsOf([http = http_.get()] { return http->CollectMetrics(); });

@@ -27,6 +27,7 @@ Router MakeRoutes(const HandlerContext& context) {
   mcp_door::AddRoutes(router, door);
   AddPageRoutes(router, context);
   AddServiceRoutes(router, context);
+  AddSettingsRoutes(router, context);
   AddInstructionRoutes(router, context);
   return router;
 }

@@ -23,6 +23,9 @@ struct HandlerContext {
   const SharedContext& shared;
 };
 
+// The folder of ?chat_id=, or of ?workspace=; the server's without either.
+Result<std::shared_ptr<const WorkspaceParts>> WorkspaceInQuery(const Engine& engine, const Request& request);
+
 // All routes of the server.
 Router MakeRoutes(const HandlerContext& context);
 
@@ -56,6 +59,9 @@ void AddInstructionRoutes(Router& router, const HandlerContext& context);
 
 // GET /, GET /assets/NAME and POST /login.
 void AddPageRoutes(Router& router, const HandlerContext& context);
+
+// What the operator sees and changes in the page's settings: MCP servers, with log-ins there, and approval rules.
+void AddSettingsRoutes(Router& router, const HandlerContext& context);
 
 // Starting, editing, regenerating, cancelling and watching interactions.
 void AddRunRoutes(Router& router, const HandlerContext& context);
