@@ -10,7 +10,7 @@
 
 namespace reprise {
 
-// An event of a tool call, a branch or a chat's approval mode. Holds no text of a user, a model or a tool.
+// An event of a tool call, a branch, a chat's settings or the server's. Holds no text of a user, a model or a tool.
 struct AuditEntry {
   enum class Event {
     kStarted,      // about to run
@@ -23,6 +23,13 @@ struct AuditEntry {
     kModeChanged,  // neither call nor interaction: a person set the chat's approval mode
     kPortOpened,   // likewise: a person opened a port of a background job
     kPortClosed,
+    kInstructionsChanged,  // likewise: a person set the chat's own instructions; arguments_digest is theirs
+    kProviderConnected,    // no chat: a person changed what the server uses. `tool_name` is the provider's, server's or
+    kProviderDisconnected,  // rule's name, and arguments_digest of its address, its command or the rule's words
+    kServerAdded,
+    kServerRemoved,
+    kRuleAdded,
+    kRuleRemoved,
   };
   Event event = Event::kStarted;
   std::string chat_id{}, interaction_id{}, call_id{}, tool_name{};

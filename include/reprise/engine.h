@@ -365,6 +365,9 @@ class Engine {
     QuestionStore* questions = nullptr;  // null: only this process can answer questions
     SharedChanges* changes = nullptr;    // null: no other process uses these chats
     GrantStore* grants = nullptr;        // null: no grants for all chats
+    // The rules that people have added to the running server, beside the configured ones. Called for each decision, on
+    // any thread; empty: there are none.
+    std::function<std::shared_ptr<const std::vector<ToolRule>>()> added_rules{};
     PromptSource prompt{};
     FileStore* files = nullptr;                         // of the chats; null: chats have no files
     WorkspaceHistory* workspace_history = nullptr;      // null: workspace changes are not recorded
@@ -636,6 +639,8 @@ class Engine {
   Result<std::shared_ptr<const WorkspaceParts>> OpenWorkspace(const std::string& path) const;
   const ToolRegistry& tools() const;  // of the server's folder
   const EngineOptions& options() const;
+  // All rules that hold in a folder now, the configured ones first; null: none.
+  std::shared_ptr<const std::vector<ToolRule>> RulesIn(const WorkspaceParts& workspace) const;
   const AuditLog* audit() const;       // null: none
   const Telemetry* telemetry() const;  // null: none
   Audio* audio() const;                // null: none

@@ -174,6 +174,7 @@ struct AgentLimits {
   bool find_standstills = true;                          // false in a replay of a record without any
   bool fits_context = true;                              // false: the state says what is summed up and cleared
   std::shared_ptr<const std::vector<ToolRule>> rules{};  // from the configuration; null: none
+  std::function<std::shared_ptr<const std::vector<ToolRule>>()> added_rules{};  // Engine::Parts
 };
 
 // Limits that end a run or reject a call. Null: no limit.

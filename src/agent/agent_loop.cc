@@ -27,7 +27,8 @@ ApprovalPolicy PolicyOf(const AgentLimits& limits, ApprovalGate& approvals, cons
                         .nobody_to_ask = limits.nobody_to_ask,
                         .check_confirmations = limits.check_confirmations,
                         .standing_grants = [&approvals](const Grant& call) { return approvals.StandingGrants(call); },
-                        .rules = limits.rules};
+                        .rules = limits.rules,
+                        .added_rules = limits.added_rules};
   if (recorder != nullptr) {
     policy.can_undo = [recorder](const ToolTraits& traits, std::string_view arguments) {
       return recorder->CanRecord(traits, arguments);

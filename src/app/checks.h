@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "base/system.h"
+#include "mcp/oauth_authorizer.h"
 #include "reprise/options.h"
+#include "reprise/transport.h"
 
 // The checks of `reprise doctor`. Each that asks another service takes some seconds at most and changes nothing there.
 
@@ -30,6 +32,9 @@ std::vector<Finding> CheckServices(const Options& options);
 // One finding for each configured MCP server: starts or reaches it, initializes a session, counts its tools and ends
 // the session.
 std::vector<Finding> CheckMcpServers(const Options& options);
+// The same for one. `folders`: where commands get a folder to start in.
+Finding CheckMcpServer(const McpServerOptions& server, Transport& transport, OAuthCredentials& credentials,
+                       const std::string& workspace, const std::string& folders);
 
 // Asks all configured providers for their models at once, and waits three seconds at most: one finding for each, named
 // after it. An unreachable provider or a refused key is a failure; so is a missing key of the default model's provider.

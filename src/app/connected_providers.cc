@@ -8,18 +8,17 @@
 #include <utility>
 
 #include "app/factories.h"
+#include "approval/audit_lines.h"
+#include "base/json.h"
 #include "base/logging.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "store/record.h"
+#include "crypto/digest.h"
 
 namespace reprise {
 namespace {
 
-constexpr std::size_t kMaxProvidersFile = 1 << 20, kMaxProviderName = 40, kMaxProviderText = 4096, kMostProviders = 50;
-constexpr const char* kProvidersName = ".providers";
-constexpr const char* kProvidersType = "reprise/providers";
-constexpr int kProvidersVersion = 1;
+constexpr std::size_t kMaxProviderName = 40, kMaxProviderText = 4096;
 
 Error InvalidWish(std::string message) { return Refused(Reason::kInvalidMember, std::move(message)); }
 
@@ -77,58 +76,17 @@ Result<std::size_t> CountListed(const ModelDirectory& models, const ProviderConn
       "with \"has_no_list\"");
 }
 
-std::string ProvidersFile(const std::string& data_dir) { return data_dir + "/" + kProvidersName; }
-
-// The providers in the file, by name; `keys` null: it is plain.
-Result<Json> ReadProviders(FileSystem& disk, const std::string& path, const KeySet* keys) {
-  const auto text = disk.ReadFile(path, kMaxProvidersFile);
-  if (!text && IsNotFound(text.error())) return Json::object();
-  if (!text) return Fail(text.error());
-  const auto json = TRY(ParseJson(TRY(OpenLoneRecord(*text, kProvidersName, kProvidersType, kProvidersVersion, keys))));
-  if (MemberOf(json, "schema") != kProvidersVersion) {
-    return Fail(ErrorCode::kCorruption, "another version of Reprise wrote it");
-  }
-  if (!MemberOf(json, "providers").is_object()) return Fail(ErrorCode::kCorruption, "it has no providers");
-  return MemberOf(json, "providers");
-}
-
-Result<void> WriteProviders(FileSystem& disk, const std::string& path, const KeySet* keys, Json providers) {
-  return WriteHeadFile(disk, path, kProvidersType,
-                       DumpJson({{"schema", kProvidersVersion}, {"providers", std::move(providers)}}), keys);
-}
-
 }  // namespace
 
-Result<void> CopyConnectedProviders(FileSystem& disk, const std::string& from, const KeySet* opened_by,
-                                    const std::string& to, const KeySet* sealed_by) {
-  auto providers = ReadProviders(disk, ProvidersFile(from), opened_by);
-  if (!providers) {
-    return Fail(providers.error().code,
-                "the connected providers in " + ProvidersFile(from) + " cannot be read: " + providers.error().message);
-  }
-  if (providers->empty()) return {};
-  return WriteProviders(disk, ProvidersFile(to), sealed_by, *std::move(providers));
-}
-
 ConnectedProviders::ConnectedProviders(Parts parts)
-    : parts_(std::move(parts)), path_(ProvidersFile(parts_.options.data_dir)) {
-  const auto kept = Read();
+    : parts_(std::move(parts)), list_(kProvidersList, {parts_.disk, parts_.options.data_dir, parts_.keys}) {
   const MutexLock lock(mutex_);
-  if (!kept) {
-    unread_ = MakeError(ErrorCode::kConflict,
-                        "the connected providers in " + path_ + " cannot be read (" + kept.error().message +
-                            "), and are not written over; bring the file or its key back, or remove the file, and "
-                            "restart the server");
-    LogWarning("the providers that were connected in the page cannot be read", {{"detail", kept.error().message}});
-    return;
-  }
-  for (const auto& [name, json] : kept->items()) {
+  for (const auto& [name, json] : list_.entries().items()) {
     Wanted wanted = WantedIn(name, json);
     parts_.secrets.Add(wanted.api_key);
     auto models = CheckWanted(wanted).and_then([&] { return ModelsOf(wanted); });
     if (!models || IsConfigured(name)) {
       LogWarning("a connected provider is not used", {{"provider", name}});
-      unused_[name] = json;
       continue;
     }
     connected_.insert_or_assign(name, Kept{std::move(wanted), models->get()});
@@ -141,17 +99,6 @@ bool ConnectedProviders::IsConfigured(const std::string& name) const {
   return std::ranges::any_of(parts_.options.providers, [&](const ProviderOptions& each) {
     return each.name == name && (!each.api_key.empty() || !WantsKey(each));
   });
-}
-
-Result<Json> ConnectedProviders::Read() const { return ReadProviders(parts_.disk, path_, parts_.keys.get()); }
-
-Result<void> ConnectedProviders::Write(const std::map<std::string, Kept, std::less<>>& all, const Json& unused) const {
-  Json providers = unused;
-  for (const auto& [name, kept] : all) {
-    const Wanted& provider = kept.provider;
-    providers[name] = {{"type", provider.type}, {"base_url", provider.base_url}, {"api_key", provider.api_key}};
-  }
-  return WriteProviders(parts_.disk, path_, parts_.keys.get(), std::move(providers));
 }
 
 Result<std::unique_ptr<ModelDirectory>> ConnectedProviders::ModelsOf(const Wanted& wanted) const {
@@ -178,8 +125,7 @@ Result<std::vector<ProviderConnections::Provider>> ConnectedProviders::List() {
 
 Result<void> ConnectedProviders::CheckWritable() const {
   const MutexLock lock(mutex_);
-  if (unread_) return Fail(*unread_);
-  return {};
+  return list_.CheckWritable();
 }
 
 Result<std::size_t> ConnectedProviders::Connect(const Wanted& wanted) {
@@ -193,30 +139,31 @@ Result<std::size_t> ConnectedProviders::Connect(const Wanted& wanted) {
   parts_.secrets.Add(wanted.api_key);  // also if it fails: a key that somebody has typed is a secret
   const std::size_t count = TRY(CountListed(*models, wanted));
   const MutexLock lock(mutex_);
-  auto next = connected_;
-  next.insert_or_assign(wanted.name, Kept{wanted, models.get()});
-  if (next.size() > kMostProviders) return Fail(InvalidWish("there are too many providers"));
-  Json unused = unused_;
-  unused.erase(wanted.name);
-  TRY(Write(next, unused));
-  connected_ = std::move(next);
-  unused_ = std::move(unused);
+  Json entries = list_.entries();
+  entries[wanted.name] = {{"type", wanted.type}, {"base_url", wanted.base_url}, {"api_key", wanted.api_key}};
+  TRY(Note(AuditEntry::Event::kProviderConnected, wanted.name, wanted.base_url));
+  TRY(list_.Write(std::move(entries)));
+  connected_.insert_or_assign(wanted.name, Kept{wanted, models.get()});
   models_.push_back(std::move(models));
   return count;
 }
 
 Result<void> ConnectedProviders::Disconnect(const std::string& name) {
-  TRY(CheckWritable());
   const MutexLock lock(mutex_);
-  auto next = connected_;
-  Json unused = unused_;
-  if (next.erase(name) + unused.erase(name) == 0) {
-    return Fail(ErrorCode::kNotFound, "no provider of this name was connected in the page");
-  }
-  TRY(Write(next, unused));
-  connected_ = std::move(next);
-  unused_ = std::move(unused);
+  TRY(list_.CheckWritable());
+  Json entries = list_.entries();
+  if (!entries.contains(name)) return Fail(ErrorCode::kNotFound, "no provider of this name was connected in the page");
+  TRY(Note(AuditEntry::Event::kProviderDisconnected, name, TextMember(entries[name], "base_url")));
+  entries.erase(name);
+  TRY(list_.Write(std::move(entries)));
+  connected_.erase(name);
   return {};
+}
+
+Result<void> ConnectedProviders::Note(AuditEntry::Event event, const std::string& name,
+                                      const std::string& address) const {
+  if (parts_.audit == nullptr) return {};
+  return parts_.audit->Append(audit::ServerChanged(event, name, Sha256Digest({address})));
 }
 
 const ModelDirectory* ConnectedProviders::Find(std::string_view provider) const {

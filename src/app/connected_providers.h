@@ -2,17 +2,16 @@
 
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include "app/sealed_list.h"
 #include "base/learned_secrets.h"
 #include "base/mutex.h"
 #include "crypto/key_set.h"
 #include "doors/api/server.h"
+#include "reprise/audit_log.h"
 #include "reprise/file_system.h"
 #include "reprise/model_client.h"
 #include "reprise/options.h"
@@ -20,8 +19,8 @@
 
 namespace reprise {
 
-// The providers that people have connected in the page. They are used at once, and kept in a file of the data folder
-// that is sealed if chats are. A provider of the configuration wins over one of the same name here. Thread-safe.
+// The providers that people have connected in the page. They are used at once, and kept in a SealedList. A provider of
+// the configuration wins over one of the same name here. Thread-safe.
 class ConnectedProviders final : public ProviderConnections {
  public:
   struct Parts {  // all must outlive the object
@@ -30,9 +29,9 @@ class ConnectedProviders final : public ProviderConnections {
     FileSystem& disk;
     std::shared_ptr<const KeySet> keys;  // null: a plain data folder
     LearnedSecrets& secrets;             // learns the keys of all connected providers
+    AuditLog* audit;                     // without a line there nothing is changed; null: none
   };
-  // Reads the file. One that cannot be read counts as empty, with a warning, and is never written over: Connect and
-  // Disconnect then fail with kConflict.
+  // Reads the list.
   explicit ConnectedProviders(Parts parts);
 
   bool is_sealed() const override { return parts_.keys != nullptr; }
@@ -49,27 +48,18 @@ class ConnectedProviders final : public ProviderConnections {
     Wanted provider;
     const ModelDirectory* models;
   };
-  Result<Json> Read() const;
-  Result<void> Write(const std::map<std::string, Kept, std::less<>>& all, const Json& unused) const;
   Result<void> CheckWritable() const;
+  Result<void> Note(AuditEntry::Event event, const std::string& name, const std::string& address) const;
   Result<std::unique_ptr<ModelDirectory>> ModelsOf(const Wanted& wanted) const;
   bool IsConfigured(const std::string& name) const;
 
   const Parts parts_;
-  const std::string path_;
   mutable Mutex mutex_;
-  std::optional<Error> unread_ GUARDED_BY(mutex_);  // why the file could not be read
+  SealedList list_ GUARDED_BY(mutex_);  // also has entries that are not used, such as those that are configured too
   std::map<std::string, Kept, std::less<>> connected_ GUARDED_BY(mutex_);
-  // Entries of the file that are not used, such as those that the configuration overrides. They stay in the file.
-  Json unused_ GUARDED_BY(mutex_) = Json::object();
   // Also those that were replaced or disconnected, because runs may still use their clients.
   std::vector<std::unique_ptr<ModelDirectory>> models_ GUARDED_BY(mutex_);
 };
-
-// Copies the providers that were connected in one data folder to another one, where they are sealed by other keys.
-// Without keys a folder is plain.
-Result<void> CopyConnectedProviders(FileSystem& disk, const std::string& from, const KeySet* opened_by,
-                                    const std::string& to, const KeySet* sealed_by);
 
 // The configured models, and those of connected providers, which must outlive the result.
 std::unique_ptr<ModelDirectory> WithConnected(std::unique_ptr<ModelDirectory> configured,

@@ -53,6 +53,8 @@ class Server::Impl {
     options.logins = parts_->logins();
     options.providers = parts_->providers();
     options.push = parts_->push();
+    options.tool_servers = parts_->tool_servers();
+    options.rules = parts_->rules();
     parts_->Complete(options);
     http_ = TRY(OpenServer(engine(), std::move(options)));
     parts_->SendMetricsOf([http = http_.get()] { return http->CollectMetrics(); });

@@ -179,6 +179,8 @@ Result<void> ServerParts::OpenDatabase() {
 }
 
 TenantParts::Common ServerParts::CommonParts(bool is_operator) {
+  std::function<ToolRules()> added_rules;
+  if (is_operator) added_rules = [this] { return added_rules_->Now(); };
   return {.models = *models_,
           .folders = *folders_,
           .is_operator = is_operator,
@@ -187,7 +189,8 @@ TenantParts::Common ServerParts::CommonParts(bool is_operator) {
           .telemetry = telemetry_.get(),
           .auto_export = &*auto_export_,
           .pushes = &*pushes_,
-          .learned_secrets = learned_secrets_};
+          .learned_secrets = learned_secrets_,
+          .added_rules = std::move(added_rules)};
 }
 
 void ServerParts::Complete(ServerOptions& server) {
@@ -252,8 +255,12 @@ Result<std::shared_ptr<const KeySet>> ServerParts::OrgKeysFor(const TenantParts:
 
 Result<void> ServerParts::OpenModels(Extensions& extensions) {
   own_models_ = std::move(extensions.models);
-  connected_.emplace(ConnectedProviders::Parts{
-      .options = options_, .transport = transport_, .disk = disk_, .keys = keys_, .secrets = *learned_secrets_});
+  connected_.emplace(ConnectedProviders::Parts{.options = options_,
+                                               .transport = transport_,
+                                               .disk = disk_,
+                                               .keys = keys_,
+                                               .secrets = *learned_secrets_,
+                                               .audit = own_->audit()});
   models_ = TRY(MakeModels(options_));
   audio_ = TRY(MakeAudio(transport_, options_));
   documents_ = MakeDocumentReader(options_);
@@ -270,13 +277,26 @@ Result<std::unique_ptr<ModelDirectory>> ServerParts::MakeModels(const Options& o
 
 Result<void> ServerParts::OpenTools(Extensions& extensions) {
   own_tools_ = std::move(extensions.tools);
-  folders_ =
-      TRY(WorkspaceFolders::Open({.options = options_,
-                                  .transport = transport_,
-                                  .disk = disk_,
-                                  .own_tools = own_tools_,
-                                  .keys = keys_,
-                                  .make_models = [this](const Options& options) { return MakeModels(options); }}));
+  added_servers_.emplace(AddedServers::Parts{.options = options_,
+                                             .transport = transport_,
+                                             .disk = disk_,
+                                             .keys = keys_,
+                                             .secrets = *learned_secrets_,
+                                             .audit = own_->audit()});
+  folders_ = TRY(WorkspaceFolders::Open({.options = options_,
+                                         .transport = transport_,
+                                         .disk = disk_,
+                                         .own_tools = own_tools_,
+                                         .keys = keys_,
+                                         .make_models = [this](const Options& options) { return MakeModels(options); },
+                                         .added_servers = *added_servers_}));
+  added_servers_->RunIn(*folders_);
+  added_rules_.emplace(AddedRules::Parts{.options = options_,
+                                         .disk = disk_,
+                                         .keys = keys_,
+                                         .folders = *folders_,
+                                         .servers = *added_servers_,
+                                         .audit = own_->audit()});
   return CheckRules(options_.tools.rules, *folders_->home()->tools().Current(), NamesOfServers(options_));
 }
 

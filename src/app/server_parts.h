@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "app/added_rules.h"
+#include "app/added_servers.h"
 #include "app/auto_export.h"
 #include "app/chat_bucket.h"
 #include "app/connected_providers.h"
@@ -51,11 +53,13 @@ class ServerParts {
   // From now on, nothing waits for an unavailable database for more than a few seconds, and logins end.
   void BeginStop() {
     if (database_) database_->BeginStop();
-    if (auto* const servers = folders_->home()->servers()) servers->StopLogins();
+    folders_->home()->servers()->StopLogins();
   }
   ProviderConnections* providers() { return &*connected_; }
   DevicePush* push() { return &*pushes_; }
-  // The logins at MCP servers; null if there are none.
+  ToolServerSettings* tool_servers() { return &*added_servers_; }
+  RuleSettings* rules() { return &*added_rules_; }
+  // The logins at MCP servers.
   ToolServerLogins* logins() { return folders_->home()->servers(); }
   // Adds the settings of turns, and the other users and their engines, which use this object. Call it before NoteUrl.
   void Complete(ServerOptions& server);
@@ -98,7 +102,7 @@ class ServerParts {
   std::optional<LastInstance> last_instance_;
   CurlTransport transport_;
   CurlTransport telemetry_transport_;  // of its own, because a collector must not delay the models' answers
-  const std::shared_ptr<LearnedSecrets> learned_secrets_ = std::make_shared<LearnedSecrets>();  // of connected_
+  const std::shared_ptr<LearnedSecrets> learned_secrets_ = std::make_shared<LearnedSecrets>();  // of the lists below
   std::optional<AutoExport> auto_export_;
   std::optional<DevicePushes> pushes_;
   std::unique_ptr<OtlpTelemetry> telemetry_;                        // null if disabled; counts what those two do
@@ -108,7 +112,9 @@ class ServerParts {
   std::unique_ptr<Audio> audio_;
   std::shared_ptr<SandboxedReader> documents_;
   std::vector<std::shared_ptr<Tool>> own_tools_;  // of the embedding program
-  std::unique_ptr<WorkspaceFolders> folders_;
+  std::optional<AddedServers> added_servers_;
+  std::unique_ptr<WorkspaceFolders> folders_;  // refers to added_servers_
+  std::optional<AddedRules> added_rules_;
   Mutex org_keys_mutex_;                                   // held while an org's key is looked up and made
   std::optional<Readiness> readiness_, bucket_readiness_;  // the second is unset without a bucket
   std::unique_ptr<TenantParts> own_;                       // its engine uses all of the above

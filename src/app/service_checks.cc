@@ -126,6 +126,8 @@ std::vector<Finding> CheckPeople(const Options& options) {
   return findings;
 }
 
+}  // namespace
+
 Finding CheckMcpServer(const McpServerOptions& server, Transport& transport, OAuthCredentials& credentials,
                        const std::string& workspace, const std::string& folders) {
   const std::string check = "MCP server " + server.name;
@@ -164,8 +166,6 @@ Finding CheckMcpServer(const McpServerOptions& server, Transport& transport, OAu
   if (server.trust_annotations) words += "; it is believed about which of them only read";
   return {check, Verdict::kOk, std::move(words)};
 }
-
-}  // namespace
 
 std::vector<Finding> CheckServices(const Options& options) {
   std::vector<Finding> findings = CheckDatabase(options);

@@ -106,6 +106,7 @@ Result<void> TenantParts::Start(const Common& common) {
   parts.files = files_;
   parts.workspace_history = home_->history;
   parts.grants = grants_;
+  parts.added_rules = common.added_rules;
   parts.prompt = home_->prompt;
   parts.audio = common.audio;
   parts.instructions = home_->instructions;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include "app/chat_bucket.h"
 #include "app/device_push.h"
 #include "app/workspace_folders.h"
+#include "approval/rules.h"
 #include "crypto/key_set.h"
 #include "remote/postgres/postgres_tenant_stores.h"
 #include "remote/postgres/shared_database.h"
@@ -65,11 +67,13 @@ class TenantParts {
     AutoExport* auto_export;
     DevicePushes* pushes;
     std::shared_ptr<const LearnedSecrets> learned_secrets;
+    std::function<ToolRules()> added_rules;  // Engine::Parts
   };
   // Makes the engine and recovers the runs of an earlier process. Call it once.
   Result<void> Start(const Common& common);
 
   Engine& engine() { return *engine_; }
+  AuditLog* audit() { return audit_; }
   void NoteUrl(std::string_view url) {
     if (folder_store_) folder_store_->NoteUrl(url);
   }

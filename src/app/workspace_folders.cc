@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "agent/deferred_tools.h"
+#include "app/added_servers.h"
 #include "app/embedded.h"
 #include "app/factories.h"
 #include "app/git_state.h"
@@ -30,16 +31,12 @@
 namespace reprise {
 namespace {
 
-std::shared_ptr<const ToolSet> Consented(std::shared_ptr<const ToolSet> all) {
-  return std::make_shared<ToolSubset>(std::move(all), [](const Tool& tool) { return !tool.traits().needs_consent; });
-}
-
-// The server's tools for its tenants, without those that still need consent. A consent counts for all tenants, so only
-// the operator can give it. Thread-safe.
+// The server's tools for its tenants, without those that still need consent, and without those of servers that the
+// operator has added. A consent counts for all tenants, so only the operator can give it. Thread-safe.
 class TenantTools final : public ToolRegistry {
  public:
-  // `all` must outlive the object.
-  explicit TenantTools(const ToolRegistry& all) : all_(all) {}
+  // Both must outlive the object.
+  TenantTools(const ToolRegistry& all, const AddedServers& added) : all_(all), added_(added) {}
 
   std::shared_ptr<const ToolSet> Current() const override {
     auto base = all_.Current();
@@ -53,10 +50,23 @@ class TenantTools final : public ToolRegistry {
   std::shared_ptr<const ToolSet> With(const std::vector<std::shared_ptr<Tool>>& more) const override {
     return Consented(all_.With(more));
   }
-  std::vector<ToolServer> Servers() const override { return all_.Servers(); }
+  std::vector<ToolServer> Servers() const override {
+    std::vector<ToolServer> servers = all_.Servers();
+    std::erase_if(servers, [this](const ToolServer& server) { return added_.Has(server.name); });
+    return servers;
+  }
 
  private:
+  std::shared_ptr<const ToolSet> Consented(std::shared_ptr<const ToolSet> all) const {
+    return std::make_shared<ToolSubset>(std::move(all), [added = &added_](const Tool& tool) {
+      const ToolOrigin& origin = tool.traits().origin;
+      const bool is_added = origin.kind == ToolOrigin::Kind::kServer && added->Has(origin.name);
+      return !tool.traits().needs_consent && !is_added;
+    });
+  }
+
   const ToolRegistry& all_;
+  const AddedServers& added_;
   mutable Mutex mutex_;
   mutable std::shared_ptr<const ToolSet> base_ GUARDED_BY(mutex_), current_ GUARDED_BY(mutex_);  // made of base_
 };
@@ -143,7 +153,7 @@ Result<void> WorkspaceFolder::OpenTools(const Shared& shared) {
   // It may have become a link since it was looked at.
   if (!path_.empty() && tools_->workspace().directory() != path_)
     return Fail(BecameLink(path_, tools_->workspace().directory()));
-  tenant_tools_ = std::make_unique<TenantTools>(*tools_);
+  tenant_tools_ = std::make_unique<TenantTools>(*tools_, shared.added_servers);
   if (options_.system_prompt) {
     // A skill is useful only if tools can read its file.
     const bool with_skills = tools_->Current()->Find("read_file") != nullptr;
@@ -169,7 +179,7 @@ Result<void> WorkspaceFolder::OpenTools(const Shared& shared) {
 
 void WorkspaceFolder::StartServers(std::vector<McpServerOptions> servers, ServerConnection::OnChange on_change,
                                    std::shared_ptr<McpServers::Memory> memory) {
-  if (servers.empty()) return;
+  const bool has_commands = std::ranges::any_of(servers, [](const auto& server) { return !server.command.empty(); });
   McpServers::Parts parts{.transport = transport_,
                           .file_system = disk_,
                           .approvals_file = ApprovedToolsFile(options_.data_dir),
@@ -177,7 +187,7 @@ void WorkspaceFolder::StartServers(std::vector<McpServerOptions> servers, Server
                           .eras_file = McpServersFile(options_.data_dir),
                           .keys = keys_,
                           .workspace = Resolved(options_.workspace).string(),
-                          .folders = McpFolder(options_),
+                          .folders = has_commands ? McpFolder(options_) : "",
                           .client_version = std::string(Version()),
                           .on_change = std::move(on_change)};
   servers_ = std::make_unique<McpServers>(std::move(servers), std::move(parts), std::move(memory));
@@ -219,13 +229,19 @@ void WorkspaceFolders::StartServers() {
                                {});
     }
   }
-  for (const McpServerOptions& server : servers) {
-    if (ServesAll(server)) serving_.insert(server.name);
+  const auto added = shared_.added_servers.InUse();
+  {
+    const MutexLock lock(mutex_);
+    for (const McpServerOptions& server : servers) {
+      if (ServesAll(server)) serving_.insert(server.name);
+    }
+    for (const McpServerOptions& server : added) serving_.insert(server.name);
   }
+  servers.insert(servers.end(), added.begin(), added.end());
   home_->StartServers(
       std::move(servers),
       [this](ToolServer server, std::vector<std::shared_ptr<Tool>> tools, UnlistedTool unlisted) {
-        if (serving_.contains(server.name)) SetShared(server, tools, unlisted);
+        SetShared(server, tools, unlisted);
         home_->tools().SetServer(std::move(server), std::move(tools), std::move(unlisted));
       },
       nullptr);
@@ -235,14 +251,55 @@ void WorkspaceFolders::SetShared(ToolServer server, std::vector<std::shared_ptr<
   std::vector<std::shared_ptr<WorkspaceFolder>> open;
   {
     const MutexLock lock(mutex_);
+    if (!serving_.contains(server.name)) return;
     servers_[server.name] = {server, tools, unlisted};
-    for (const auto& [path, folder] : all_) {
-      if (auto held = folder.lock()) open.push_back(std::move(held));
-    }
+    open = OpenFolders();
   }
   for (const auto& folder : open) {
     if (Takes(*folder, server.name)) folder->tools().SetServer(server, tools, unlisted);
   }
+}
+
+std::vector<std::shared_ptr<WorkspaceFolder>> WorkspaceFolders::OpenFolders() {
+  std::vector<std::shared_ptr<WorkspaceFolder>> open;
+  for (const auto& [path, folder] : all_) {
+    if (auto held = folder.lock()) open.push_back(std::move(held));
+  }
+  return open;
+}
+
+std::vector<std::string> WorkspaceFolders::OpenPaths() {
+  std::vector<std::shared_ptr<WorkspaceFolder>> open;  // destroyed after the lock is released
+  {
+    const MutexLock lock(mutex_);
+    open = OpenFolders();
+  }
+  std::vector<std::string> paths = {home_->path()};
+  for (const auto& folder : open) paths.push_back(folder->path());
+  return paths;
+}
+
+Result<void> WorkspaceFolders::AddServer(const McpServerOptions& server) {
+  {
+    const MutexLock lock(mutex_);
+    serving_.insert(server.name);
+  }
+  return home_->servers()->Add(server, server.command.empty() ? "" : McpFolder(home_->options()));
+}
+
+void WorkspaceFolders::RemoveServer(const std::string& name) {
+  home_->servers()->Remove(name);
+  std::vector<std::shared_ptr<WorkspaceFolder>> open;
+  {
+    const MutexLock lock(mutex_);
+    serving_.erase(name);
+    servers_.erase(name);
+    open = OpenFolders();
+  }
+  for (const auto& folder : open) {
+    if (Takes(*folder, name)) folder->tools().RemoveServer(name);
+  }
+  home_->tools().RemoveServer(name);
 }
 
 namespace {
@@ -331,7 +388,8 @@ Result<Options::OfFolder> WorkspaceFolders::OptionsOf(const std::string& path) c
 }
 
 // Whether each folder has its own of this server.
-bool WorkspaceFolders::IsOwnServer(const McpServerOptions& server) const {
+bool WorkspaceFolders::IsOwnServer(const McpServerOptions& server) {
+  const MutexLock lock(mutex_);
   return !ServesAll(server) || !serving_.contains(server.name);
 }
 
@@ -351,6 +409,7 @@ Result<std::shared_ptr<WorkspaceFolder>> WorkspaceFolders::Find(const std::strin
   const Options options = TRY(configured.options());
   if (!is_home) TRY(CheckAllowed(path));  // an earlier process may have chosen it
   TRY(RequireTrust(options, TRY(FilesToTrust(options)), /*ask=*/false));
+  TRY(shared_.added_servers.CheckFolder(path));
   const bool is_own = options.folder_digest != shared_.options.folder_digest;
   auto folder = TRY(WorkspaceFolder::Open(shared_, options, path, is_own));
   std::vector<std::shared_ptr<WorkspaceFolder>> given_up;  // destroyed after the lock is released
@@ -371,13 +430,14 @@ Result<std::shared_ptr<WorkspaceFolder>> WorkspaceFolders::Find(const std::strin
   std::vector<McpServerOptions> servers;
   std::ranges::copy_if(options.mcp_servers, std::back_inserter(servers),
                        [this](const McpServerOptions& server) { return IsOwnServer(server); });
+  if (servers.empty()) return folder;
   ToolCatalog& tools = folder->tools();
   folder->StartServers(
       std::move(servers),
       [&tools](ToolServer server, std::vector<std::shared_ptr<Tool>> its, UnlistedTool unlisted) {
         tools.SetServer(std::move(server), std::move(its), std::move(unlisted));
       },
-      home_->servers() ? home_->servers()->memory() : nullptr);
+      home_->servers()->memory());
   return folder;
 }
 

@@ -27,6 +27,8 @@
 
 namespace reprise {
 
+class AddedServers;
+
 // One folder in which agents work, with its tools and all else that depends on it. Users share it. Thread-safe.
 class WorkspaceFolder {
  public:
@@ -37,6 +39,7 @@ class WorkspaceFolder {
     const std::vector<std::shared_ptr<Tool>>& own_tools;  // of the embedding program
     std::shared_ptr<const KeySet> keys;                   // null if chats are plain
     std::function<Result<std::unique_ptr<ModelDirectory>>(const Options&)> make_models;
+    AddedServers& added_servers;  // beside the configured ones
   };
   // `options` are the folder's own: `settings` are made of them if `is_own`. `path` is absolute and free of symbolic
   // links; empty: there is no folder, and the tools that need one are off. Starts nothing. kForbidden (reason
@@ -50,7 +53,7 @@ class WorkspaceFolder {
   // Connects to `servers`, whose commands run for this folder alone.
   void StartServers(std::vector<McpServerOptions> servers, ServerConnection::OnChange on_change,
                     std::shared_ptr<McpServers::Memory> memory);
-  McpServers* servers() { return servers_.get(); }        // null: none
+  McpServers* servers() { return servers_.get(); }        // null: none; the server's own folder has them always
   WorkspaceTracker* tracker() { return tracker_.get(); }  // null: changes are not recorded
   // What an engine gets; `history` may be null. `is_operator`: may be asked for consents to tools.
   WorkspaceParts PartsFor(bool is_operator, WorkspaceHistory* history);
@@ -85,8 +88,13 @@ class WorkspaceFolders {
   static Result<std::unique_ptr<WorkspaceFolders>> Open(WorkspaceFolder::Shared shared);
 
   const std::shared_ptr<WorkspaceFolder>& home() const { return home_; }
-  // Connects to the configured servers; those with a URL serve all folders.
+  // Connects to the configured and the added servers; those with a URL, and all added ones, serve all folders.
   void StartServers();
+  // Of the added ones. REQUIRES: StartServers was called.
+  Result<void> AddServer(const McpServerOptions& server);
+  void RemoveServer(const std::string& name);
+  // The paths of all folders that are open.
+  std::vector<std::string> OpenPaths();
   // As Workspaces::Choose.
   Result<std::string> Choose(const std::string& path) const;
   // As Workspaces::Open.
@@ -105,13 +113,14 @@ class WorkspaceFolders {
   bool IsListed(const std::string& path) const;  // in "workspaces"
   Result<Options::OfFolder> OptionsOf(const std::string& path) const;
   std::shared_ptr<WorkspaceFolder> Known(const std::string& path, const std::string& digest);
-  bool IsOwnServer(const McpServerOptions& server) const;
+  bool IsOwnServer(const McpServerOptions& server);
+  std::vector<std::shared_ptr<WorkspaceFolder>> OpenFolders() REQUIRES(mutex_);
   void SetShared(ToolServer server, std::vector<std::shared_ptr<Tool>> tools, UnlistedTool unlisted);
 
   const WorkspaceFolder::Shared shared_;
-  std::set<std::string> serving_;  // names of the servers that serve all folders; set before others are opened
-  Mutex opening_;                  // held while a folder is opened
+  Mutex opening_;  // held while a folder is opened
   Mutex mutex_;
+  std::set<std::string> serving_ GUARDED_BY(mutex_);  // names of the servers that serve all folders
   std::vector<std::shared_ptr<WorkspaceFolder>> kept_ GUARDED_BY(mutex_);         // the last used one at the end
   std::map<std::string, std::weak_ptr<WorkspaceFolder>> all_ GUARDED_BY(mutex_);  // by path; also those only in use
   std::map<std::string, Server> servers_ GUARDED_BY(mutex_);                      // those that serve all folders

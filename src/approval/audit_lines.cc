@@ -83,6 +83,19 @@ AuditEntry ModeChanged(const ChatId& chat, std::optional<ApprovalMode> mode) {
   return line;
 }
 
+AuditEntry InstructionsChanged(const ChatId& chat, const std::string& instructions) {
+  AuditEntry line = LineOf(AuditEntry::Event::kInstructionsChanged, ToolCall{}, instructions);
+  line.chat_id = chat.str();
+  return line;
+}
+
+AuditEntry ServerChanged(AuditEntry::Event event, const std::string& name, const std::string& digest) {
+  AuditEntry line = LineOf(event, ToolCall{}, /*arguments=*/"");
+  line.tool_name = name;
+  line.arguments_digest = digest;
+  return line;
+}
+
 AuditEntry PortChanged(const ChatId& chat, const std::string& job, const JobPort& port, const std::string& by) {
   const bool is_open = port.state == JobPort::State::kOpen;
   AuditEntry line = LineOf(is_open ? AuditEntry::Event::kPortOpened : AuditEntry::Event::kPortClosed, ToolCall{},

@@ -32,7 +32,11 @@ AuditEntry Refused(const ToolCall& call, std::string_view why, const std::vector
 AuditEntry Pruned(const ChatId& chat, InteractionId from);
 // Likewise: a person set the chat's approval mode. nullopt is the server's mode.
 AuditEntry ModeChanged(const ChatId& chat, std::optional<ApprovalMode> mode);
-// Likewise: a person opened the port of a background job, or closed it (its state says which).
+// Likewise: a person set the chat's own instructions.
+AuditEntry InstructionsChanged(const ChatId& chat, const std::string& instructions);
+// About no chat: a person changed what the server uses; see AuditEntry. `digest` is of what was changed.
+AuditEntry ServerChanged(AuditEntry::Event event, const std::string& name, const std::string& digest);
+// Of a chat again: a person opened the port of a background job, or closed it (its state says which).
 AuditEntry PortChanged(const ChatId& chat, const std::string& job, const JobPort& port, const std::string& by);
 
 }  // namespace reprise::audit

@@ -84,6 +84,14 @@ Result<void> Consents::Give(const std::string& server, const std::string& tool, 
   return file_system_.SyncDirectory(ParentDirectory(path_));
 }
 
+Result<void> Consents::Forget(const std::string& server) {
+  const MutexLock lock(mutex_);
+  ReadOnce();
+  if (given_.erase(server) == 0) return {};
+  TRY(ReplaceFile(file_system_, path_, FileText()));
+  return file_system_.SyncDirectory(ParentDirectory(path_));
+}
+
 std::string Consents::FileText() const {
   Json servers = Json::object();
   for (const auto& [server, tools] : given_) {

@@ -32,6 +32,8 @@ class Consents {
   State Look(const std::string& server, const std::string& tool, const ToolFingerprint& now);
   // Records the approval. On success it survives a restart; failures are the disk's.
   Result<void> Give(const std::string& server, const std::string& tool, const ToolFingerprint& now);
+  // Forgets all approvals of the server's tools. Failures are the disk's.
+  Result<void> Forget(const std::string& server);
 
  private:
   void ReadOnce() REQUIRES(mutex_);

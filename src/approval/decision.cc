@@ -79,7 +79,7 @@ Decision::Refuse Denied(const Hold& hold) {
 // is none. No pattern covers a call that has a ReasonToAsk.
 std::optional<Decision::Run> AllowedBefore(const ToolCall& call, const Tool& tool,
                                            const std::optional<std::string>& sensitive, const AgentState& state,
-                                           const ApprovalPolicy& policy) {
+                                           const ApprovalPolicy& policy, const ToolRules& rules) {
   const Grant key{tool.traits().spec.name, ArgumentsDigest(call.arguments), TermsDigest(tool.traits(), sensitive)};
   std::vector<std::string> patterns;
   std::vector<std::pair<std::string_view, std::string>> granted_by;  // the kind and the name of each
@@ -99,8 +99,8 @@ std::optional<Decision::Run> AllowedBefore(const ToolCall& call, const Tool& too
   if (!equal && policy.standing_grants) look_at(policy.standing_grants(key), "standing_grant", Now());
   if (equal || sensitive) return equal;
 
-  for (std::size_t i = 0; policy.rules && i < policy.rules->size(); ++i) {
-    const ToolRule& rule = (*policy.rules)[i];
+  for (std::size_t i = 0; rules && i < rules->size(); ++i) {
+    const ToolRule& rule = (*rules)[i];
     if (rule.action != RuleAction::kAllow || !SpeaksOf(rule, key.tool_name)) continue;
     if (!rule.pattern) return Decision::Run{.why = "rule", .decided_by = {RuleName(i)}};
     patterns.push_back(*rule.pattern);
@@ -120,7 +120,7 @@ std::optional<Decision::Run> AllowedBefore(const ToolCall& call, const Tool& too
 }
 
 Decision DecideAnswered(const ReviewedCall& reviewed, const AgentState& state, const ApprovalPolicy& policy,
-                        const ShownCall& shown) {
+                        const ToolRules& rules, const ShownCall& shown) {
   const auto& [call, offered, refused] = reviewed;
   const ApprovalAnswer& answer = *shown.answer;
   if (!answer.approved && !answer.superseded) return {Decision::Refuse{"rejected", RejectedResult(answer)}};
@@ -129,7 +129,7 @@ Decision DecideAnswered(const ReviewedCall& reviewed, const AgentState& state, c
   if (!answer.superseded) {
     if (tool == nullptr) return {Decision::Refuse{"unknown_tool", UnknownTool(call.name, *offered.tools)}};
     const std::string& arguments = answer.arguments ? *answer.arguments : call.arguments;
-    const auto hold = FindHold(policy.rules, *tool, arguments);
+    const auto hold = FindHold(rules, *tool, arguments);
     if (hold && hold->action == RuleAction::kDeny) return {Denied(*hold)};
     // A person who rewrote the arguments knows what they do.
     const bool knows_secrets = sensitive || answer.arguments;
@@ -145,7 +145,7 @@ Decision DecideAnswered(const ReviewedCall& reviewed, const AgentState& state, c
     unfit->withdraws = true;
     return {*std::move(unfit)};
   }
-  const auto hold = FindHold(policy.rules, *tool, call.arguments);
+  const auto hold = FindHold(rules, *tool, call.arguments);
   if (hold && hold->action == RuleAction::kDeny) return {Denied(*hold)};
   return {AskAbout(call, *tool, sensitive, hold)};
 }
@@ -170,14 +170,15 @@ std::optional<Decision::Refuse> CheckCall(const ToolCall& call, const OfferedToo
 
 Decision Decide(const ReviewedCall& reviewed, const AgentState& state, const ApprovalPolicy& policy,
                 const ShownCall* shown) {
-  if (shown != nullptr) return DecideAnswered(reviewed, state, policy, *shown);
+  const ToolRules rules = Together(policy.rules, policy.added_rules ? policy.added_rules() : nullptr);
+  if (shown != nullptr) return DecideAnswered(reviewed, state, policy, rules, *shown);
   const auto& [call, offered, refused] = reviewed;
   if (const auto loop = FindCallLoop(state.messages, call.id)) {
     return {Decision::Refuse{.why = "loop", .result = GoesRound(call, loop->count), .loop = loop}};
   }
   if (refused) return {*refused};
 
-  const auto hold = FindHold(policy.rules, *offered.tool, call.arguments);
+  const auto hold = FindHold(rules, *offered.tool, call.arguments);
   if (hold && hold->action == RuleAction::kDeny) return {Denied(*hold)};
 
   const ToolTraits& traits = offered.tool->traits();
@@ -210,7 +211,7 @@ Decision Decide(const ReviewedCall& reviewed, const AgentState& state, const App
     asks = std::ranges::any_of(modes, [](auto mode) { return mode != ApprovalMode::kApproveAll; });
   } else if (!asks && !asks_by_default) {
     return {Decision::Run{"default"}};
-  } else if (auto allowed = AllowedBefore(call, *offered.tool, sensitive, state, policy)) {
+  } else if (auto allowed = AllowedBefore(call, *offered.tool, sensitive, state, policy, rules)) {
     return {*std::move(allowed)};
   }
   if (!asks) return {Decision::Run{has(ApprovalMode::kAuto) && asks_by_default && can_undo() ? "auto" : "mode"}};

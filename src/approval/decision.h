@@ -89,7 +89,8 @@ struct ApprovalPolicy {
   bool check_confirmations = true;                              // false in a replay, which has the record
   // The grants for always that bear on a call (GrantStore::For); null: there are none.
   std::function<std::vector<Grant>(const Grant& call)> standing_grants = nullptr;
-  ToolRules rules{};
+  ToolRules rules{};                            // of the configuration
+  std::function<ToolRules()> added_rules = {};  // those that people have added by now; empty: there are none
   // Whether the changes of such a call can be taken back; null: no change can.
   std::function<bool(const ToolTraits& traits, std::string_view arguments)> can_undo = nullptr;
 };

@@ -44,6 +44,14 @@ Result<void> CheckRule(const ToolRule& rule, const ToolSet& tools, const std::ve
 
 }  // namespace
 
+ToolRules Together(ToolRules configured, ToolRules added) {
+  if (!added || added->empty()) return configured;
+  if (!configured) return added;
+  auto all = std::make_shared<std::vector<ToolRule>>(*configured);
+  all->insert(all->end(), added->begin(), added->end());
+  return all;
+}
+
 std::string RuleName(std::size_t index) { return "rule " + std::to_string(index + 1); }
 
 bool SpeaksOf(const ToolRule& rule, const std::string& tool_name) {
@@ -75,9 +83,7 @@ std::optional<Hold> FindHold(const ToolRules& rules, const Tool& tool, std::stri
 }
 
 std::string DeniedByRule(std::size_t rule) {
-  return "Not run: " + RuleName(rule) +
-         " of this server's configuration denies it. Nobody can allow it here; do "
-         "without it.";
+  return "Not run: " + RuleName(rule) + " of this server denies it. Nobody can allow it here; do without it.";
 }
 
 Result<void> CheckRules(const std::vector<ToolRule>& rules, const ToolSet& tools,

@@ -16,6 +16,9 @@ namespace reprise {
 
 using ToolRules = std::shared_ptr<const std::vector<ToolRule>>;  // null if there are none
 
+// One list, in this order.
+ToolRules Together(ToolRules configured, ToolRules added);
+
 // "rule 1", the name in the audit log, in messages and in GET /tools.
 std::string RuleName(std::size_t index);
 

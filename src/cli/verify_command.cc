@@ -179,8 +179,10 @@ std::string ForReading(const std::string& line) {
     more = text("job_id") + ", port " + number("port") + (text("host").empty() ? "" : " at " + text("host"));
   }
   const auto at = ParseTimestamp(text("at"));
-  std::string out = (at ? FormatForReading(*at) : text("at")) + "  " + text("chat_id") + "/" + text("interaction_id") +
-                    "  " + event + "  " + text("tool_name") + " (" + text("call_id") + ")";
+  std::string out = (at ? FormatForReading(*at) : text("at")) + "  ";
+  if (text("chat_id").empty()) return VisibleLine(out + "the server  " + event + "  " + text("tool_name")) + "\n";
+  out += text("chat_id") + "/" + text("interaction_id") + "  " + event + "  " + text("tool_name") + " (" +
+         text("call_id") + ")";
   if (!more.empty()) out += ": " + more;
   return VisibleLine(out) + "\n";
 }

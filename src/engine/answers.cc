@@ -109,11 +109,10 @@ Result<void> Answers::CheckApproval(const ChatId& chat, const event::ApprovalReq
           InvalidAnswer("this call asks to run outside the sandbox, which needs \"outside_sandbox\": true; "
                         "other arguments keep it inside"));
     }
-    const auto hold = FindHold(services_.OptionsOf(*workspace).rules, *tool, arguments);
+    const auto hold = FindHold(services_.RulesIn(*workspace), *tool, arguments);
     if (hold && hold->action == RuleAction::kDeny) {
-      return Fail(Reason::kDeniedByRule, RuleName(hold->rule) +
-                                             " of the server's configuration denies this call; reject it, or send "
-                                             "other arguments");
+      return Fail(Reason::kDeniedByRule,
+                  RuleName(hold->rule) + " of this server denies this call; reject it, or send other arguments");
     }
   }
   return DropOutdatedGrants(tool);

@@ -12,6 +12,9 @@ Result<ChatSummary> ChangeSettings(EngineServices& services, const ChatId& chat,
   if (changed.approval_mode != before.approval_mode) {
     NoteChange(services, audit::ModeChanged(chat, changed.approval_mode));
   }
+  if (changed.instructions != before.instructions) {
+    NoteChange(services, audit::InstructionsChanged(chat, changed.instructions));
+  }
   services.changes.Add(ChatChange::Kind::kChatRenamed, chat);
   return changed;
 }

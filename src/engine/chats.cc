@@ -424,6 +424,7 @@ Result<ChatSummary> Chats::Create(const ChatId& chat, ChatSettings settings) {
   auto created = busy_.WhileIdle(chat, [&] { return services_.parts.store.CreateChat(chat, settings); });
   if (!created) return created;
   if (created->approval_mode) Note(audit::ModeChanged(chat, created->approval_mode));
+  if (!created->instructions.empty()) Note(audit::InstructionsChanged(chat, created->instructions));
   Changed(ChatChange::Kind::kChatCreated, chat);
   return created;
 }

@@ -474,6 +474,9 @@ Result<std::shared_ptr<const WorkspaceParts>> Engine::OpenWorkspace(const std::s
 }
 const ToolRegistry& Engine::tools() const { return impl_->services.parts.tools; }
 const EngineOptions& Engine::options() const { return impl_->services.options; }
+std::shared_ptr<const std::vector<ToolRule>> Engine::RulesIn(const WorkspaceParts& workspace) const {
+  return impl_->services.RulesIn(workspace);
+}
 Audio* Engine::audio() const { return impl_->services.parts.audio; }
 const AuditLog* Engine::audit() const { return impl_->services.parts.audit; }
 const Telemetry* Engine::telemetry() const { return impl_->services.parts.telemetry; }

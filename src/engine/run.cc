@@ -114,6 +114,7 @@ void Run::Start(Executor executor, std::function<void()> ended) {
   limits.sum_up_first = compact_;
   limits.only_sum_up = only_compact_;
   limits.effort = effort_;
+  limits.added_rules = services_.added_rules;
   const auto delay = [&timer = services_.timer](std::chrono::milliseconds pause, std::function<void()> call) {
     timer.After(pause, std::move(call));
   };

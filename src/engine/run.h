@@ -13,6 +13,7 @@
 #include "agent/agent_loop.h"
 #include "agent/deferred_tools.h"
 #include "approval/requests.h"
+#include "approval/rules.h"
 #include "base/mutex.h"
 #include "engine/attachments.h"
 #include "engine/editors.h"
@@ -96,6 +97,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     std::function<void(std::function<void()>)> submit{};  // runs a job on a thread that may wait
     // Whether a client of another process listens to this run; may wait for the store.
     std::function<bool(const InteractionRef&)> is_followed_elsewhere{};
+    std::function<ToolRules()> added_rules{};  // Engine::Parts
   };
   // Emits interaction_started.
   Run(Plan plan, Services services);

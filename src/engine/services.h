@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "approval/requests.h"
+#include "approval/rules.h"
 #include "base/mutex.h"
 #include "base/text.h"
 #include "engine/checkpoint_saver.h"
@@ -71,6 +72,10 @@ struct EngineServices {
   }
   const EngineOptions& OptionsOf(const WorkspaceParts& workspace) const {
     return workspace.settings == nullptr ? options : workspace.settings->options;
+  }
+  // All that hold there now.
+  ToolRules RulesIn(const WorkspaceParts& workspace) const {
+    return Together(OptionsOf(workspace).rules, parts.added_rules ? parts.added_rules() : nullptr);
   }
   const ModelDirectory& ModelsOf(const WorkspaceParts& workspace) const {
     return workspace.settings == nullptr ? parts.models : workspace.settings->models;

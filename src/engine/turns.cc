@@ -248,7 +248,8 @@ std::shared_ptr<Run> Turns::NewRun(Run::Plan plan, const std::optional<ChatSumma
                     [this](std::function<void()> job) { services_.pool.Submit(std::move(job)); },
                     [this](const InteractionRef& run) {
                       return services_.parts.runs.IsFollowedElsewhere(run).value_or(true);  // asked again later
-                    }});
+                    },
+                    services_.parts.added_rules});
 }
 
 // A run that waits for a thread shows nothing, so it is refused. If others take the thread in between, the run waits.

@@ -32,6 +32,7 @@ constexpr std::size_t kMostRuns = 2;  // of a person at the same time
 struct WhatIfRuns::UnderWay {
   Interaction recorded;
   std::shared_ptr<const WorkspaceParts> workspace;
+  EngineOptions options;  // of the folder, with the rules that people have added
   std::shared_ptr<const EngineServices::TextRules> rules;
   bool keep = false;
   UsageLimits::Check over_budget{};
@@ -47,7 +48,8 @@ Result<std::shared_ptr<WhatIfRuns::UnderWay>> WhatIfRuns::Prepare(const ChatId& 
   auto recorded = TRY(interactions_.FindReplayable(chat, interaction));
   TRY(CheckReplayable(recorded));
   auto workspace = TRY(services_.WorkspaceAt(recorded.workspace));
-  const EngineOptions& options = services_.OptionsOf(*workspace);
+  EngineOptions options = services_.OptionsOf(*workspace);
+  options.rules = services_.RulesIn(*workspace);
   if (!changes.allow_effects.empty() && options.approval_mode == ApprovalMode::kDenyAll) {
     return Fail(Reason::kModeNotAllowed,
                 "this server's \"approval_mode\" is deny_all, so no tool may act outside the copy");
@@ -58,13 +60,14 @@ Result<std::shared_ptr<WhatIfRuns::UnderWay>> WhatIfRuns::Prepare(const ChatId& 
   const ChatSummary summary = TRY(services_.parts.store.LoadSummary(chat));
   const std::shared_ptr<UnderWay> run(new UnderWay{.recorded = std::move(recorded),
                                                    .workspace = std::move(workspace),
+                                                   .options = std::move(options),
                                                    .rules = std::move(rules),
                                                    .keep = changes.keep});
   if (services_.parts.files) run->files.emplace(*services_.parts.files, chat);
   RequestBodies bodies(services_.parts.store, run->files ? &*run->files : nullptr);
   run->what_if.emplace(TRY(PrepareWhatIf(run->recorded, bodies,
                                          {.workspace = *run->workspace,
-                                          .options = options,
+                                          .options = run->options,
                                           .models = services_.ModelsOf(*run->workspace),
                                           .chosen_model = summary.chosen_model,
                                           .effort = summary.effort,

@@ -38,7 +38,7 @@ Result<void> NamedFiles::CheckReadable(const WorkspaceParts& workspace, const st
   const ReviewedCall call{
       .call = {.id = {}, .name = std::string(kReadingTool), .arguments = DumpJson({{"path", path}})},
       .offered = {.tools = tools, .tool = tool}};
-  const ApprovalPolicy policy{.nobody_to_ask = true, .rules = services_.OptionsOf(workspace).rules};
+  const ApprovalPolicy policy{.nobody_to_ask = true, .rules = services_.RulesIn(workspace)};
   if (Decide(call, AgentState{}, policy).run() != nullptr) return {};
   return Fail(
       NotReadable("the agent may not read this file without a question (the configuration says so, or you keep secrets "

@@ -28,31 +28,74 @@ McpServers::Memory::Memory(const std::vector<McpServerOptions>& servers, const P
       eras(parts.file_system, parts.eras_file, NamesOf(servers)) {}
 
 McpServers::McpServers(const std::vector<McpServerOptions>& servers, Parts parts, std::shared_ptr<Memory> memory)
-    : transport_(parts.transport),
-      workspace_(parts.workspace),
-      client_version_(parts.client_version),
-      memory_(memory ? std::move(memory) : std::make_shared<Memory>(servers, parts)) {
-  for (const McpServerOptions& options : servers) {
-    connections_.push_back(
-        std::make_shared<ServerConnection>(options, ServerConnection::Parts{.transport = parts.transport,
+    : parts_(std::move(parts)), memory_(memory ? std::move(memory) : std::make_shared<Memory>(servers, parts_)) {
+  const MutexLock lock(mutex_);
+  for (const McpServerOptions& options : servers) connections_.push_back(Make(options, parts_.folders));
+}
+
+std::shared_ptr<ServerConnection> McpServers::Make(const McpServerOptions& server, const std::string& folders) const {
+  return std::make_shared<ServerConnection>(server, ServerConnection::Parts{.transport = parts_.transport,
                                                                             .consents = memory_->consents,
                                                                             .credentials = memory_->credentials,
                                                                             .eras = memory_->eras,
-                                                                            .workspace = parts.workspace,
-                                                                            .folders = parts.folders,
-                                                                            .client_version = parts.client_version,
-                                                                            .on_change = parts.on_change}));
-  }
+                                                                            .workspace = parts_.workspace,
+                                                                            .folders = folders,
+                                                                            .client_version = parts_.client_version,
+                                                                            .on_change = parts_.on_change});
 }
 
 McpServers::~McpServers() {
   StopLogins();
-  for (const auto& connection : connections_) connection->RequestStop();
-  for (const auto& connection : connections_) connection->Stop();
+  std::vector<std::shared_ptr<ServerConnection>> all;
+  {
+    const MutexLock lock(mutex_);
+    all.swap(connections_);
+  }
+  for (const auto& connection : all) connection->RequestStop();
+  for (const auto& connection : all) connection->Stop();
 }
 
 void McpServers::Start() {
-  for (const auto& connection : connections_) connection->Start();
+  std::vector<std::shared_ptr<ServerConnection>> all;
+  {
+    const MutexLock lock(mutex_);
+    all = connections_;
+  }
+  for (const auto& connection : all) connection->Start();  // calls on_change
+}
+
+Result<void> McpServers::Add(const McpServerOptions& server, const std::string& folders) {
+  auto connection = Make(server, folders);
+  {
+    const MutexLock lock(mutex_);
+    if (stopped_) return Fail(ErrorCode::kUnavailable, "the server is stopping");
+    connections_.push_back(connection);
+  }
+  connection->Start();
+  return {};
+}
+
+void McpServers::Remove(const std::string& server) {
+  std::shared_ptr<ServerConnection> removed;
+  {
+    const MutexLock lock(mutex_);
+    const auto found = std::ranges::find_if(
+        connections_, [&](const auto& connection) { return connection->options().name == server; });
+    if (found == connections_.end()) return;
+    removed = *found;
+    connections_.erase(found);
+  }
+  EndLogin(server);
+  removed->Stop();
+  memory_->eras.Forget(server);
+  const auto forget = [&]() -> Result<void> {
+    TRY(memory_->credentials.Forget(server));
+    return memory_->consents.Forget(server);
+  };
+  if (auto forgotten = forget(); !forgotten) {
+    LogWarning("the log-in or the approvals of a removed MCP server are still stored",
+               {{"server", server}, {"error", forgotten.error().message}});
+  }
 }
 
 void McpServers::StopLogins() {
@@ -64,19 +107,20 @@ void McpServers::StopLogins() {
 }
 
 Result<std::shared_ptr<ServerConnection>> McpServers::Find(const std::string& server) const {
+  const MutexLock lock(mutex_);
   const auto found =
       std::ranges::find_if(connections_, [&](const auto& connection) { return connection->options().name == server; });
-  if (found == connections_.end()) return Fail(ErrorCode::kNotFound, "no such MCP server is configured");
+  if (found == connections_.end()) return Fail(ErrorCode::kNotFound, "there is no such MCP server");
   return *found;
 }
 
 Result<std::string> McpServers::BeginLogin(const std::string& server) {
   const auto connection = TRY(Find(server));
   const auto log_in = [this, connection](const LoginAttempt::Show& show, const std::stop_token& stop) {
-    const ServerLogin login{.transport = transport_,
+    const ServerLogin login{.transport = parts_.transport,
                             .credentials = memory_->credentials,
-                            .workspace = workspace_,
-                            .client_version = client_version_};
+                            .workspace = parts_.workspace,
+                            .client_version = parts_.client_version};
     return LogInAtServer(connection->options(), login, show, stop);
   };
   const auto done = [connection](const Result<bool>& logged_in) {
@@ -97,17 +141,18 @@ Result<std::string> McpServers::BeginLogin(const std::string& server) {
   return attempt->AwaitPage(kPageLimit);
 }
 
+void McpServers::EndLogin(const std::string& server) {
+  std::shared_ptr<LoginAttempt> given_up;  // destroyed after the lock is released
+  const MutexLock lock(mutex_);
+  if (const auto found = attempts_.find(server); found != attempts_.end()) {
+    given_up = std::move(found->second);
+    attempts_.erase(found);
+  }
+}
+
 Result<bool> McpServers::LogOut(const std::string& server) {
   const auto connection = TRY(Find(server));
-  std::shared_ptr<LoginAttempt> given_up;  // destroyed after the lock is released
-  {
-    const MutexLock lock(mutex_);
-    if (const auto found = attempts_.find(server); found != attempts_.end()) {
-      given_up = std::move(found->second);
-      attempts_.erase(found);
-    }
-  }
-  given_up.reset();
+  EndLogin(server);
   const bool was = TRY(memory_->credentials.Forget(server));
   if (was) connection->ConnectAgain();
   return was;

@@ -16,8 +16,9 @@
 
 namespace reprise {
 
-// The configured servers of the Model Context Protocol. Each has a thread that connects in the background; without
-// servers this costs nothing. The resulting tools handle questions to the user and the user's approvals themselves.
+// The servers of the Model Context Protocol: the configured ones, and those that are added later. Each has a thread
+// that connects in the background; without servers this costs nothing. The resulting tools handle questions to the user
+// and the user's approvals themselves.
 class McpServers final : public ToolServerLogins {
  public:
   struct Parts {  // all must outlive the object
@@ -48,6 +49,12 @@ class McpServers final : public ToolServerLogins {
 
   const std::shared_ptr<Memory>& memory() const { return memory_; }
   void Start();
+  // Starts one more; `folders` as in Parts. REQUIRES: there is none of this name, and Start was called. kUnavailable
+  // after StopLogins.
+  Result<void> Add(const McpServerOptions& server, const std::string& folders);
+  // Ends the server, which takes at most a second, and forgets its log-in and the approvals of its tools. Its tools are
+  // no longer announced, but a run may still have them. No effect if there is none of this name.
+  void Remove(const std::string& server);
   // Cancels the log-ins under way; later ones are rejected.
   void StopLogins();
 
@@ -55,13 +62,14 @@ class McpServers final : public ToolServerLogins {
   Result<bool> LogOut(const std::string& server) override;
 
  private:
+  std::shared_ptr<ServerConnection> Make(const McpServerOptions& server, const std::string& folders) const;
   Result<std::shared_ptr<ServerConnection>> Find(const std::string& server) const;
+  void EndLogin(const std::string& server);
 
-  Transport& transport_;
-  const std::string workspace_, client_version_;
+  const Parts parts_;
   const std::shared_ptr<Memory> memory_;
-  std::vector<std::shared_ptr<ServerConnection>> connections_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
+  std::vector<std::shared_ptr<ServerConnection>> connections_ GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<LoginAttempt>> attempts_ GUARDED_BY(mutex_);  // by the server's name
   bool stopped_ GUARDED_BY(mutex_) = false;
 };

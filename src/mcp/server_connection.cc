@@ -78,6 +78,12 @@ void ServerConnection::Stop() {
   RequestStop();
   if (thread_.joinable()) thread_.join();
   folder_.reset();
+  {
+    const MutexLock lock(mutex_);
+    given_up_ = true;  // a call that still has one of its tools does not wait for it
+    message_ = "it was stopped";
+    changed_.notify_all();
+  }
   const MutexLock lock(publish_mutex_);
   stopped_ = true;
 }

@@ -54,6 +54,20 @@ std::string_view NameOf(AuditEntry::Event event) {
       return "port_opened";
     case AuditEntry::Event::kPortClosed:
       return "port_closed";
+    case AuditEntry::Event::kInstructionsChanged:
+      return "instructions_changed";
+    case AuditEntry::Event::kProviderConnected:
+      return "provider_connected";
+    case AuditEntry::Event::kProviderDisconnected:
+      return "provider_disconnected";
+    case AuditEntry::Event::kServerAdded:
+      return "server_added";
+    case AuditEntry::Event::kServerRemoved:
+      return "server_removed";
+    case AuditEntry::Event::kRuleAdded:
+      return "rule_added";
+    case AuditEntry::Event::kRuleRemoved:
+      return "rule_removed";
   }
   return "refused";
 }

@@ -305,4 +305,10 @@ void ToolCatalog::SetServer(ToolServer server, std::vector<std::shared_ptr<Tool>
   current_ = MakeSet();
 }
 
+void ToolCatalog::RemoveServer(const std::string& name) {
+  const MutexLock lock(mutex_);
+  std::erase_if(sources_, [&](const Source& source) { return source.server.name == name; });
+  current_ = MakeSet();
+}
+
 }  // namespace reprise

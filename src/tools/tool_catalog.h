@@ -42,6 +42,8 @@ class ToolCatalog final : public ToolRegistry {
   // Sets the state and the tools of the server with this name (fills in its `tools`). Omits tools whose name is taken.
   // Their schemas are not trusted.
   void SetServer(ToolServer server, std::vector<std::shared_ptr<Tool>> tools, UnlistedTool unlisted = {});
+  // No effect if there is none of this name.
+  void RemoveServer(const std::string& name);
 
  private:
   struct Offer;

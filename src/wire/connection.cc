@@ -428,6 +428,7 @@ void Connection::Dispatch() {
   request->body = parser_->ReleaseBody();
   request->captures = std::move(match_.captures);
   request->principal = principal_;
+  request->is_local = shared_.gate.IsLocal(request->head, peer_, principal_);
   parser_.reset();
   const Route& route = *match_.route;
   WorkerPool& workers = route.lane == Lane::kControl  ? shared_.control

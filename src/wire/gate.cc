@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <utility>
 
@@ -226,6 +227,26 @@ bool Gate::IsOwnOrigin(std::string_view origin, const RequestHead& head) const {
   return std::ranges::any_of(public_hosts_, [&](const PublicHost& host) {
     return host.port == authority->port && EqualsIgnoringCase(host.host, authority->host);
   });
+}
+
+bool Gate::IsLocal(const RequestHead& head, Peer peer, const Principal& principal) const {
+  if (peer != Peer::kTrusted || principal.role != Principal::Role::kOperator) return false;
+  for (const char* const name : {"forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"}) {
+    if (head.Count(name) > 0) return false;  // a proxy on this machine may run as the same user
+  }
+  const auto is_loopback = [&](std::string_view authority) {
+    return std::ranges::any_of(std::array{"127.0.0.1", "localhost", "[::1]"}, [&](std::string_view host) {
+      return EqualsIgnoringCase(authority, host) ||
+             EqualsIgnoringCase(authority, std::string(host) + ":" + std::to_string(port_));
+    });
+  };
+  const std::string* const origin = head.Find("origin");
+  constexpr std::string_view kHttp = "http://";
+  if (origin && !(origin->starts_with(kHttp) && is_loopback(std::string_view(*origin).substr(kHttp.size())))) {
+    return false;
+  }
+  const std::string* const host = head.Find("host");
+  return host != nullptr && is_loopback(*host);
 }
 
 std::optional<Reply> Gate::CheckOrigin(const RequestHead& head) const {

@@ -56,6 +56,10 @@ class Gate {
   // The refusal, or nullopt if the request may pass. The page itself needs no token, because it asks for it.
   std::optional<Reply> Check(const RequestHead& head, Peer peer) const;
 
+  // Whether the user who runs this server sent an admitted request, from a program or page on this machine: not another
+  // user of the machine, not through a proxy or tunnel with a public name, and not as a tenant.
+  bool IsLocal(const RequestHead& head, Peer peer, const Principal& principal) const;
+
   // Whether an admitted principal still counts, as far as this is known without waiting.
   bool StillCounts(const Principal& principal) const {
     if (principal.until && *principal.until <= Now()) return false;

@@ -37,6 +37,7 @@ struct Request {
   std::vector<std::string> captures = {};
   std::string body = {};
   Principal principal = {};  // the sender
+  bool is_local = false;     // the user who runs this server sent it, on this machine (Gate::IsLocal)
 
   // The first value of a query parameter, decoded, or as it is written if it cannot be decoded; nullopt if there is
   // none.

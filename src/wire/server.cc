@@ -349,8 +349,7 @@ class HttpServer::Impl {
   void Admit(UniqueFd fd) {
     const bool full = connections_.size() >= max_connections_;
     if (full && connections_.size() >= max_connections_ + kMaxRefusals) return;
-    const Peer peer =
-        options_.token || options_.people ? Peer::kUnknown : peers_.Identify(fd.get());  // a token counts instead
+    const Peer peer = peers_.Identify(fd.get());
     auto connection = std::make_shared<Connection>(shared_, fd.Release(), peer);
     connections_.emplace(connection.get(), connection);
     {

@@ -209,6 +209,30 @@ TEST_CASE("Decide: deny before ask before allow, over grants and modes", "[app]"
   CHECK(asked.ask()->request.reason.find("rule 1 of the configuration") != std::string::npos);
 }
 
+TEST_CASE("Decide: rules that are added hold from the next call on, beside those of the configuration", "[app]") {
+  const World world;
+  const auto tools = world.tools();
+  const ReviewedCall call{.call = {"call_1", "run_shell", R"({"command":"rm x"})"},
+                          .offered = {tools, tools->Find("run_shell")}};
+  std::vector<ToolRule> added;
+  ApprovalPolicy policy{.rules = std::make_shared<const std::vector<ToolRule>>(
+                            std::vector<ToolRule>{{.tool = "echo", .action = RuleAction::kAsk}})};
+  policy.added_rules = [&] { return std::make_shared<const std::vector<ToolRule>>(added); };
+  CHECK(Decide(call, world.state, policy).ask() != nullptr);
+  added = {{.tool = "run_shell", .pattern = "rm", .action = RuleAction::kDeny}};
+  const Decision denied = Decide(call, world.state, policy);
+  REQUIRE(denied.refuse() != nullptr);
+  CHECK(denied.refuse()->decided_by == std::vector<std::string>{"rule 2"});
+  const ShownCall shown{"approval_1", TermsDigest(call.offered.tool->traits()), ApprovalAnswer{.approved = true}};
+  CHECK(Decide(call, world.state, policy, &shown).refuse() != nullptr);
+  added = {{.tool = "run_shell", .pattern = "rm x", .action = RuleAction::kAllow}};
+  policy.rules = nullptr;
+  const Decision run = Decide(call, world.state, policy);
+  CHECK((run.run() == nullptr || run.run()->decided_by == std::vector<std::string>{"rule 1"}));
+  policy.added_rules = [] { return ToolRules(); };
+  CHECK(Decide(call, world.state, policy).ask() != nullptr);
+}
+
 TEST_CASE("Decide: a person's answer does not beat what the configuration denies", "[app]") {
   World world;
   world.rules = {{.tool = "run_shell", .pattern = "rm", .action = RuleAction::kDeny}};

@@ -30,7 +30,8 @@ WORDS = ["", "a", "Trip", "naïve 🙂", "x" * 199, "x" * 200, "\u202e\u0000", "
 ASKING = ("asks", "asked", "writes", "queued", "granted", "works")
 # Cannot succeed here: no run is interrupted, no provider can speak or listen, and no editor stays connected.
 OUT_OF_REACH = {"resume", "answerEditorRequest", "offerEditorTools", "speak", "transcribe", "createSpeech", "createTranscription", "readRequest", "endMcpSession",
-                "loginAtServer", "logoutAtServer", "blameFile", "connectProvider", "disconnectProvider", "addDevice", "removeDevice"}
+                "loginAtServer", "logoutAtServer", "blameFile", "connectProvider", "disconnectProvider",
+                "removeToolServer", "testToolServer", "removeRule", "addDevice", "removeDevice"}
 # The codes that a body outside its schema must get.
 WORKS_ON = "8765"  # the port of a job
 REFUSED_BY_FORM = {"invalid_body", "invalid_member", "unknown_member", "missing_required_parameter", "unsupported_value"}
@@ -333,6 +334,12 @@ class Generator:
             value = {m: v for m, v in value.items() if m not in ("previous_response_id", "conversation")} | {"input": self.rng.choice(MESSAGES)}
         if path.startswith("/v1/") and whole:
             value.pop("tools", None)
+        if operation["operationId"] == "addToolServer":  # nobody listens there, and no program runs
+            value = {m: v for m, v in value.items() if m not in ("auth", "command", "args", "env", "cwd")} | {"url": "http://127.0.0.1:9/mcp"}
+            if whole:
+                value.pop("headers", None)
+        if operation["operationId"] == "addRule" and whole:  # of a tool that nothing here needs
+            value = {"tool": "stop_job", "action": self.rng.choice(["ask", "deny"])}
         if path == "/instructions/trust":
             value = self.rng.choice([{m: each[m] for m in value} for each in self.world.instructions])
         if path == "/instructions/expand" and whole:

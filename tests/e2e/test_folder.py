@@ -512,6 +512,9 @@ def test_a_store_is_switched_to_plain_and_back_with_a_waiting_approval(folder):
     connection = {"type": "openai", "base_url": folder.provider.url, "api_key": "sk-of-the-page-0123", "has_no_list": True}
     plain.client.request("PUT", "/providers/mine", connection).expect(200)
     assert b"sk-of-the-page" in (home.data / ".providers").read_bytes()
+    headers = {"X-Api-Key": "tok-of-the-page-0123"}
+    plain.client.request("PUT", "/tools/servers/far", {"url": "http://127.0.0.1:1/mcp", "headers": headers}).expect(200)
+    plain.client.post("/rules", {"tool": "run_code", "action": "deny"}).expect(200)
     plain.stop()
     folder("verify", "--plain")
     told = folder.json("encrypt", "--all", "--in-place")
@@ -521,6 +524,9 @@ def test_a_store_is_switched_to_plain_and_back_with_a_waiting_approval(folder):
     assert sealed.client.get("/grants").json == grants
     assert "mine" in [each["name"] for each in sealed.client.get("/providers").json["providers"]]
     assert b"sk-of-the-page" not in (home.data / ".providers").read_bytes()
+    assert [each["headers"] for each in sealed.client.get("/tools/servers").json["servers"]] == [["X-Api-Key"]]
+    assert [each["tool"] for each in sealed.client.get("/rules").json["rules"]] == ["run_code"]
+    assert b"tok-of-the-page" not in (home.data / ".added_servers").read_bytes()
     assert {c: sealed.client.history(c, branches="all") for c in histories} == histories
 
 

@@ -100,7 +100,8 @@ def operations(server):
 CREATING = {("/chats/{chat_id}/interactions", "post"), ("/chats/{chat_id}/files", "post"), ("/chats/{chat_id}/workspace/files", "post"),
             ("/chats/{chat_id}/editor", "get")}
 OF_NOBODY = {"/", "/assets/{asset}", "/login", "/healthz", "/readyz", "/openapi.json", "/tools", "/models", "/v1/models/{model}", "/tools/servers/{server}/login",
-             "/tools/servers/{server}/logout", "/providers/{name}", "/push/devices/{device_id}"}
+             "/tools/servers/{server}/logout", "/tools/servers/{server}", "/tools/servers/{server}/test", "/rules/{rule}", "/providers/{name}",
+             "/push/devices/{device_id}"}
 
 
 @pytest.mark.limit(120)

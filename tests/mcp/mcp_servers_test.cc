@@ -39,6 +39,9 @@ class Servers {
     servers_->Start();
   }
 
+  McpServers* operator->() { return servers_.get(); }
+  const std::string& folders() const { return folders_.path(); }
+
   // The first state from index `from` on that satisfies the condition.
   template <typename Condition>
   ToolServer Await(const std::string& name, Condition condition, std::size_t from = 0) {
@@ -297,6 +300,30 @@ TEST_CASE("Consents: a damaged file approves nothing and is set aside", "[mcp]")
   REQUIRE(consents.Give("s", "t", shown).has_value());
   CHECK(Consents(disk, path, nullptr).Look("s", "t", shown) == Consents::State::kGiven);
   CHECK(disk.ListDirectory(directory.path())->size() == 2);
+}
+
+TEST_CASE("McpServers: one is added and removed while others go on, and what was approved is forgotten", "[mcp]") {
+  Servers servers({});
+  REQUIRE(servers->Add(ScriptedStdioServer("plain"), servers.folders()));
+  servers.AwaitState("scripted", State::kReady);
+  REQUIRE(servers.Find("scripted", "scripted__echo")->traits().needs_consent);
+  CHECK_FALSE(servers.Call("scripted__echo", R"({"text":"x"})", /*approved=*/true).is_error);
+  servers.Await(
+      "scripted", [&](const ToolServer&) { return true; }, servers.Changes("scripted") - 1);
+  const auto removed = servers.Find("scripted", "scripted__echo");
+  servers->Remove("scripted");
+  const std::size_t changes = servers.Changes("scripted");
+  CHECK_FALSE(servers->LogOut("scripted"));
+  ToolContext context;
+  context.timeout = std::chrono::seconds(30);
+  CHECK(removed->Run("{}", context).is_error);  // at once
+  CHECK(servers.Changes("scripted") == changes);
+  servers->Remove("scripted");
+  REQUIRE(servers->Add(ScriptedStdioServer("plain"), servers.folders()));
+  servers.AwaitState("scripted", State::kReady, changes);
+  CHECK(servers.Find("scripted", "scripted__echo")->traits().needs_consent);
+  servers->StopLogins();
+  CHECK_FALSE(servers->Add(ScriptedStdioServer("plain"), servers.folders()));
 }
 
 }  // namespace reprise::mcp_servers_test

@@ -160,6 +160,14 @@ TEST_CASE_METHOD(ToolFixture, "ToolCatalog: a server's tools come and go, but a 
         std::vector<ToolServer>{{.name = "s", .state = ToolServer::State::kFailed, .message = "gone"}});
   REQUIRE(held->Find("s__a") != nullptr);
   CHECK(held->Find("s__a")->Run("{}", {}).output == "s__a");
+  catalog.SetServer({.name = "t"}, Foreign({"t__a"}));
+  catalog.RemoveServer("s");
+  catalog.RemoveServer("none");
+  CHECK(catalog.Servers().size() == 1);
+  CHECK(catalog.Current()->Find("t__a") != nullptr);
+  catalog.RemoveServer("t");
+  CHECK(catalog.Servers().empty());
+  CHECK(catalog.Current()->tools().size() == builtin);
 }
 
 TEST_CASE_METHOD(ToolFixture, "ToolCatalog: allow, deny and require_approval hold for tools from elsewhere",

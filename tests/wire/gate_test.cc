@@ -63,6 +63,35 @@ TEST_CASE("Gate: refuses a foreign Origin or site, not our own", "[wire]") {
   CHECK(with("sec-fetch-site", "none") == 200);
 }
 
+TEST_CASE("Gate: the local user is the operator on this machine, by its own name and through no proxy", "[wire]") {
+  const Gate gate({.port = 8000, .public_hosts = {{.host = "chat.example"}}});
+  const auto is_local = [&](HeaderList headers, Peer peer = Peer::kTrusted, const Principal& who = Principal{}) {
+    const RequestHead head = HeadWith(std::move(headers));
+    return gate.IsLocal(head, peer, who);
+  };
+  for (const char* host : {"127.0.0.1:8000", "localhost:8000", "[::1]:8000", "LOCALHOST:8000", "127.0.0.1"}) {
+    CHECK(is_local({{"host", host}}));
+    CHECK(is_local({{"host", host}, {"origin", "http://localhost:8000"}}));
+  }
+  for (const char* host : {"chat.example", "localhost:8001", "127.0.0.1.chat.example", ""}) {
+    INFO(host);
+    CHECK_FALSE(is_local({{"host", host}}));
+  }
+  CHECK_FALSE(is_local({}));
+  for (const char* origin : {"https://chat.example", "http://chat.example", "https://localhost:8000", "null"}) {
+    CHECK_FALSE(is_local({{"host", "localhost:8000"}, {"origin", origin}}));
+  }
+  for (const char* name : {"x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via"}) {
+    CHECK_FALSE(is_local({{"host", "localhost:8000"}, {name, "127.0.0.1"}}));
+  }
+  for (const Peer peer : {Peer::kForeign, Peer::kUnknown, Peer::kRemote}) {
+    CHECK_FALSE(is_local({{"host", "localhost:8000"}}, peer));
+  }
+  for (const auto role : {Principal::Role::kUser, Principal::Role::kOrgAdmin, Principal::Role::kNobody}) {
+    CHECK_FALSE(is_local({{"host", "localhost:8000"}}, Peer::kTrusted, {.role = role}));
+  }
+}
+
 TEST_CASE("Gate: without a token, admits only the same user", "[wire]") {
   const Gate gate({.port = 1});
   const RequestHead head = HeadWith({{"host", "localhost:1"}});

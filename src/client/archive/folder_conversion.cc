@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <system_error>
 
-#include "app/connected_providers.h"
 #include "app/device_push.h"
 #include "app/folders.h"
+#include "app/sealed_list.h"
 #include "base/atomic_write.h"
 #include "base/logging.h"
 #include "base/posix_file_system.h"
@@ -165,7 +165,7 @@ Result<std::string> ConvertFolder(const std::string& given_root, const KeyChange
   auto done = CopyChats(root, keys, bucket, made, converted, counter, progress)
                   .and_then([&] { return CopyGrants(root, keys, made); })
                   .and_then([&] { return CopyAuditLog(root, keys, made); })
-                  .and_then([&] { return CopyConnectedProviders(Disk(), root, keys.from.get(), made, keys.to.get()); })
+                  .and_then([&] { return CopySealedLists(Disk(), root, keys.from.get(), made, keys.to.get()); })
                   .and_then([&] { return CopyDevices(Disk(), root, keys.from.get(), made, keys.to.get()); })
                   .and_then([&] { return CheckSound(made, keys.to, nullptr, counter, progress); })
                   .and_then([&] { return ExchangeFolders(root, made); });

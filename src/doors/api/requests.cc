@@ -129,6 +129,8 @@ class BodyReader {
     for (const Json& each : *value) elements.push_back(read(*this, each));
     return elements;
   }
+  // The member as it is; null if absent.
+  const Json* Any(const char* name) { return Take(name); }
   void Reject(Reason reason, std::string message) { Reject("", Refused(reason, std::move(message))); }
   // The same with an error of an element, whose place stands before its words.
   void Reject(std::string_view place, Error error) {
@@ -507,6 +509,36 @@ Result<DevicePush::Wanted> ParseDeviceBody(std::string_view text) {
                             .auth = reader.Text("auth"),
                             .name = reader.OptionalString("name").value_or("")};
   return FinishReading(reader, std::move(wanted));
+}
+
+// Its members are checked by the rules of the configuration.
+Result<ToolServerSettings::Wanted> ParseToolServerBody(std::string_view text) {
+  BodyReader reader(text);
+  ToolServerSettings::Wanted wanted{.dry_run = reader.OptionalBool("dry_run").value_or(false),
+                                    .consent = {.digest = reader.OptionalString("digest")}};
+  Json members = Json::object();
+  for (const char* const name : {"url", "headers", "auth", "command", "args", "env", "cwd", "roots"}) {
+    if (const Json* const value = reader.Any(name)) members[name] = *value;
+  }
+  wanted.members = DumpJson(members);
+  return FinishReading(reader, std::move(wanted));
+}
+
+Result<RuleSettings::Wanted> ParseRuleBody(std::string_view text) {
+  BodyReader reader(text);
+  RuleSettings::Wanted wanted{.rule = {.tool = reader.Text("tool"), .pattern = reader.OptionalString("pattern")},
+                              .dry_run = reader.OptionalBool("dry_run").value_or(false),
+                              .consent = {.digest = reader.OptionalString("digest")}};
+  const auto action = ParseRuleAction(reader.Text("action"));
+  if (!action) reader.Reject(Reason::kInvalidMember, "\"action\" must be allow, ask or deny");
+  if (action) wanted.rule.action = *action;
+  return FinishReading(reader, std::move(wanted));
+}
+
+Result<std::optional<std::string>> ParseDigestBody(std::string_view text) {
+  BodyReader reader(text);
+  auto digest = reader.OptionalString("digest");
+  return FinishReading(reader, std::move(digest));
 }
 
 Result<std::string> ParseLoginBody(std::string_view text) {

@@ -29,6 +29,7 @@ Router MakeRoutes(const HandlerContext& context) {
   AddPageRoutes(router, context);
   AddPushRoutes(router, context);
   AddServiceRoutes(router, context);
+  AddSettingsRoutes(router, context);
   AddInstructionRoutes(router, context);
   return router;
 }

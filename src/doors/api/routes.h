@@ -23,6 +23,9 @@ struct HandlerContext {
   const SharedContext& shared;
 };
 
+// The folder of ?chat_id=, or of ?workspace=; the server's without either.
+Result<std::shared_ptr<const WorkspaceParts>> WorkspaceInQuery(const Engine& engine, const Request& request);
+
 // All routes of the server.
 Router MakeRoutes(const HandlerContext& context);
 
@@ -59,6 +62,9 @@ void AddPageRoutes(Router& router, const HandlerContext& context);
 
 // The devices that are told when something waits: /push/devices.
 void AddPushRoutes(Router& router, const HandlerContext& context);
+
+// What the operator sees and changes in the page's settings: MCP servers, with log-ins there, and approval rules.
+void AddSettingsRoutes(Router& router, const HandlerContext& context);
 
 // Starting, editing, regenerating, cancelling and watching interactions.
 void AddRunRoutes(Router& router, const HandlerContext& context);

@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "reprise/approval.h"
 #include "reprise/engine.h"
 #include "reprise/principal.h"
 #include "reprise/result.h"
@@ -90,6 +92,77 @@ class DevicePush {
   virtual Result<void> Remove(const Principal& owner, const std::string& id) = 0;
 };
 
+// What a person has agreed to, for changes that only the local user may make.
+struct Consent {
+  bool is_local = false;                // Request::is_local
+  std::optional<std::string> digest{};  // as it was shown
+};
+
+// The MCP servers of a running server: those of its configuration, and those that the operator adds. Thread-safe.
+class ToolServerSettings {
+ public:
+  struct Server {
+    std::string name{};
+    std::string url{};                                // without secrets; empty: it is a command
+    std::vector<std::string> command{};               // with its arguments
+    std::vector<std::string> headers{}, variables{};  // their names
+    std::string cwd{};                                // empty: a folder of its own
+    bool has_auth = false;                            // people log in there
+    bool is_configured = false;                       // it cannot be changed here
+    std::string source{};                             // the configuration's file, if known
+    std::string digest{};                             // of all that runs or is reached; empty: not known
+    std::string problem{};                            // why it is not used
+  };
+  struct Wanted {
+    std::string name{};
+    std::string members{};  // a JSON object, as in the configuration
+    bool dry_run = false;   // only says what it would be
+    Consent consent{};
+  };
+  virtual ~ToolServerSettings() = default;
+  // Whether headers and other secrets are kept sealed; else they lie in plain text in the data folder.
+  virtual bool is_sealed() const = 0;
+  virtual Result<std::vector<Server>> List() = 0;
+  // Adds a server or replaces an added one, and connects to it in the background. One that runs a program, or replaces
+  // such a one, needs the consent of the local user: kForbidden (reason "forbidden_user"), kConflict
+  // ("digest_mismatch": it is not what was shown, or nothing was). kInvalidArgument (reason "invalid_member"),
+  // kForbidden ("untrusted": its program lies where tools could replace it); kConflict: the configuration has one of
+  // this name, or the list of added servers could not be read.
+  virtual Result<Server> Add(const Wanted& wanted) = 0;
+  // Ends it and forgets its log-in and the approvals of its tools. Fails as Add; kNotFound.
+  virtual Result<void> Remove(const std::string& name, const Consent& consent) = 0;
+  // Reaches or starts it once more, and returns what it says of itself. kNotFound, kUnavailable.
+  virtual Result<std::string> Test(const std::string& name) = 0;
+};
+
+// The approval rules of a running server: those of its configuration, and those that the operator adds for the own
+// chats. Thread-safe.
+class RuleSettings {
+ public:
+  struct Rule {
+    std::string name{};  // as in the audit log: "rule 1"
+    std::string id{};    // of an added one; empty: it cannot be changed here
+    ToolRule rule{};
+    std::string means{};    // a sentence
+    std::string source{};   // the configuration's file, if known; empty for an added one
+    std::string digest{};   // of the words of an added one and of what they mean
+    std::string problem{};  // why it does not hold
+  };
+  struct Wanted {
+    ToolRule rule{};
+    bool dry_run = false;  // only says what it would be
+    Consent consent{};
+  };
+  virtual ~RuleSettings() = default;
+  // Those that hold in this folder. The failures of Workspaces::Open.
+  virtual Result<std::vector<Rule>> List(const std::string& workspace) = 0;
+  // One that allows calls needs the consent of the local user; fails as ToolServerSettings::Add. Also kConflict if
+  // there is the same rule. Holds from the next call on, in runs that are under way, too.
+  virtual Result<Rule> Add(const Wanted& wanted) = 0;
+  // Needs that consent for every rule, because one that holds calls back lets them run when it is gone. kNotFound.
+  virtual Result<void> Remove(const std::string& id, const Consent& consent) = 0;
+};
+
 // The site and how it is served.
 struct ServerOptions : HttpOptions {
   TenantSource tenants = {};                         // needed with `people`
@@ -100,6 +173,8 @@ struct ServerOptions : HttpOptions {
   ToolServerLogins* logins = nullptr;                // log-ins at MCP servers; null: there are none
   ProviderConnections* providers = nullptr;          // null: none can be connected
   DevicePush* push = nullptr;                        // null: no device can be told
+  ToolServerSettings* tool_servers = nullptr;        // null: none can be added
+  RuleSettings* rules = nullptr;                     // null: none can be added
 };
 
 // HttpServer::Open with our routes. `engine` must outlive the server; with `people` it is the operator's.

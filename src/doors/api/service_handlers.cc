@@ -59,17 +59,21 @@ std::string_view LoginName(ToolServer::Login login) {
   return "not_needed";
 }
 
-// The folder of ?chat_id=, or of ?workspace=; the server's without either.
+}  // namespace
+
 Result<std::shared_ptr<const WorkspaceParts>> WorkspaceInQuery(const Engine& engine, const Request& request) {
   if (const auto path = request.Query("workspace")) return engine.OpenWorkspace(*path);
   return engine.WorkspaceOf(TRY(ChatInQuery(request)));
 }
+
+namespace {
 
 Result<Outcome> Tools(const HandlerContext& context, const Request& request) {
   const auto workspace = TRY(WorkspaceInQuery(context.engine, request));
   const auto set = workspace->tools.Current();
   const FolderSettings* const own = workspace->settings;
   const EngineOptions& options = own != nullptr ? own->options : context.engine.options();
+  const ToolRules rules_now = context.engine.RulesIn(*workspace);
   const auto left_out = (own != nullptr ? own->models : context.engine.models()).LeftOutTools();
   Json tools = Json::array(), read_only = Json::array(), read_write = Json::array();
   for (const Tool* tool : set->tools()) {
@@ -81,7 +85,7 @@ Result<Outcome> Tools(const HandlerContext& context, const Request& request) {
                      {"read_only", traits.read_only},
                      {"requires_approval", traits.asks_each_time || set->RequiresApproval(*tool)}});
     if (!traits.lacks.empty()) tools.back()["lacks"] = traits.lacks;
-    Json rules = RulesFor(options.rules, *tool);
+    Json rules = RulesFor(rules_now, *tool);
     if (!rules.empty()) tools.back()["rules"] = std::move(rules);
     for (const LeftOutTool& each : left_out) {
       if (each.tool != traits.spec.name) continue;
@@ -106,34 +110,10 @@ Result<Outcome> Tools(const HandlerContext& context, const Request& request) {
   return Reply{.body = DumpJson(body)};
 }
 
-Result<ToolServerLogins*> LoginsOf(const HandlerContext& context, const Request& request) {
-  TRY(ParseEmptyBody(request.body));
-  if (ToolServerLogins* const logins = context.shared.options.logins) return logins;
-  return Fail(ErrorCode::kNotFound, "no such MCP server is configured");
-}
-
-// A failed log-in at another server must not look like a refusal of this request.
-Error OfLogin(Error error) {
-  if (error.code == ErrorCode::kForbidden) error.code = ErrorCode::kConflict;
-  return error;
-}
-
 // What a provider refuses, or fails at, must not look like a refusal of this request.
 Error OfProvider(Error error) {
   if (error.code == ErrorCode::kProvider) error.code = ErrorCode::kUnavailable;
   return error;
-}
-
-Result<Outcome> BeginServerLogin(const HandlerContext& context, const Request& request) {
-  auto* const logins = TRY(LoginsOf(context, request));
-  const auto page = TRY(logins->BeginLogin(request.captures.at(0)).map_error(OfLogin));
-  return JsonReply({{"open", page.empty() ? Json(nullptr) : Json(page)}});
-}
-
-Result<Outcome> LogOutAtServer(const HandlerContext& context, const Request& request) {
-  auto* const logins = TRY(LoginsOf(context, request));
-  const bool was_logged_in = TRY(logins->LogOut(request.captures.at(0)));
-  return JsonReply({{"was_logged_in", was_logged_in}});
 }
 
 Result<ProviderConnections*> ConnectionsOf(const HandlerContext& context) {
@@ -278,9 +258,6 @@ void AddServiceRoutes(Router& router, const HandlerContext& context) {
   router.Add("GET", "/providers", with(ListProviders), Lane::kWork, BodyKind::kJson, Access::kOperator);
   router.Add("PUT", "/providers/*", with(ConnectProvider), Lane::kRemote, BodyKind::kJson, Access::kOperator);
   router.Add("DELETE", "/providers/*", with(DisconnectProvider), Lane::kWork, BodyKind::kJson, Access::kOperator);
-  router.Add("POST", "/tools/servers/*/login", with(BeginServerLogin), Lane::kRemote, BodyKind::kJson,
-             Access::kOperator);
-  router.Add("POST", "/tools/servers/*/logout", with(LogOutAtServer), Lane::kWork, BodyKind::kJson, Access::kOperator);
   router.Add("GET", "/audit", with(Audit), Lane::kLong, BodyKind::kJson, Access::kTenantOrAdmin);
   router.Add("GET", "/users", with(People), Lane::kWork, BodyKind::kJson, Access::kOrgAdmin);
 }

@@ -4,17 +4,19 @@ import { ModelPicker } from "../chat/ModelPicker";
 import { Connect } from "../chat/Welcome";
 import { beToldNoMore } from "../install/devices";
 import { CopyButton } from "../parts/Icon";
-import { allTurns, cache, readTools, useOpen } from "../store/cache";
+import { allTurns, cache, useOpen } from "../store/cache";
 import { LANGUAGES } from "../language";
 import { beginWith, newChats } from "../store/requests";
 import { attempt, tell } from "../store/state";
 import { t } from "../texts";
 import { v } from "../texts_of_views";
 import { setTheme, themeNow } from "../theme";
-import type { ChangeChatRequest, ChatGrants, Grants as Standing, ServerLogin, Tools, ToolServer } from "../wire";
+import type { ChangeChatRequest, ChatGrants, Grants as Standing } from "../wire";
 import { call, chatPath, get, hasToken, logOut } from "../wire/api";
 import { Devices } from "./Devices";
 import { Providers } from "./Providers";
+import { Rules } from "./Rules";
+import { ToolServers } from "./ToolServers";
 import { Usage } from "./Usage";
 
 // The settings of this browser, and those that the server runs with.
@@ -64,7 +66,7 @@ export function Settings() {
       <Providers />
       <Defaults />
       {isOffline && <Connect title={t.howToConnect} />}
-      {tools && tools.servers.length > 0 && <ToolServers servers={tools.servers} />}
+      <ToolServers />
       {instructions.length > 0 && (
         <>
           <h2>{v.instructions}</h2>
@@ -73,6 +75,7 @@ export function Settings() {
           </ul>
         </>
       )}
+      <Rules />
       <Grants />
       <Usage />
       {tools && (
@@ -114,55 +117,6 @@ function Defaults() {
       </label>
       <p className="hint">{v.newChatsHint}</p>
     </>
-  );
-}
-
-const IS_WEB = /^https?:\/\//;
-const AGAIN = 1500; // ms between checks of a log-in or a connection
-
-// The MCP servers, their state, and logging in to them.
-function ToolServers({ servers }: { servers: Tools["servers"] }) {
-  useLookingAgain(servers.some((server) => server.state === "connecting"));
-  return (
-    <>
-      <h2>{v.servers}</h2>
-      <ul className="tool-list" data-testid="servers">{servers.map((server) => <Line key={server.name} server={server} />)}</ul>
-    </>
-  );
-}
-
-function useLookingAgain(changes: boolean) {
-  useEffect(() => {
-    if (!changes) return;
-    const timer = setInterval(() => void readTools(), AGAIN);
-    return () => clearInterval(timer);
-  }, [changes]);
-}
-
-function Line({ server }: { server: ToolServer }) {
-  const [page, setPage] = useState<string | null>(null); // to open for the log-in
-  const path = `/tools/servers/${encodeURIComponent(server.name)}`;
-  const waits = server.login === "logged_in" ? null : page;
-  useLookingAgain(waits !== null);
-  const logIn = () => attempt(async () => {
-    const { open } = await call<ServerLogin>("POST", `${path}/login`);
-    if (open && IS_WEB.test(open)) window.open(open, "_blank", "noopener,noreferrer");
-    setPage(open);
-    if (!open) await readTools();
-  });
-  const logOut = () => attempt(async () => {
-    await call("POST", `${path}/logout`);
-    setPage(null);
-    await readTools();
-  });
-  return (
-    <li>
-      <span><span className={`dot ${server.state === "failed" ? "failed" : server.state === "ready" ? "" : "running"}`} aria-hidden="true" /> {server.name}</span>
-      <span className="hint">{waits && IS_WEB.test(waits) ? <>{v.loginOpens} <a href={waits} target="_blank" rel="noopener noreferrer">{v.loginPage}</a></> : server.message || v.toolCount(server.tools)}</span>
-      {server.login === "logged_out" && <button type="button" data-testid="server-login" aria-label={v.loginAt(server.name)} onClick={() => void logIn()}>{v.loginThere}</button>}
-      {server.login === "logged_in" && <button type="button" data-testid="server-logout" aria-label={v.logoutAt(server.name)} onClick={() => void logOut()}>{v.logoutThere}</button>}
-      <span className="badge">{server.state}</span>
-    </li>
   );
 }
 
@@ -220,6 +174,7 @@ function Grants() {
   return (
     <>
       <h2>{v.grants}</h2>
+      <p className="hint">{v.grantsMean}</p>
       {grants.length === 0 && <p className="faint">{v.noGrants}</p>}
       <ul className="plain-list">
         {grants.map((grant) => (

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "base/json.h"
+#include "crypto/key_set.h"
+#include "reprise/file_system.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// A list that people change in the page: objects by their names, in a file of the data folder that is sealed if chats
+// are (schemas/FILES.md). A file that cannot be read counts as empty, with a warning, and is never written over. Not
+// thread-safe.
+class SealedList {
+ public:
+  // Names are part of the file format.
+  struct Kind {
+    const char* file;    // ".providers"
+    const char* type;    // "reprise/providers"
+    const char* member;  // "providers"
+    const char* words;   // for people: "connected providers"
+  };
+  struct Place {
+    FileSystem& disk;  // must outlive the list
+    std::string data_dir;
+    std::shared_ptr<const KeySet> keys;  // null: a plain data folder
+  };
+  // Reads the file.
+  SealedList(const Kind& kind, Place place);
+
+  bool is_sealed() const { return place_.keys != nullptr; }
+  const Json& entries() const { return *entries_; }
+  // kConflict if the file could not be read.
+  Result<void> CheckWritable() const;
+  // Replaces the entries, durably. Those of the file that are not in use stay as they are only if they are passed, too.
+  // kInvalidArgument (reason "invalid_member") if there are too many; kConflict as CheckWritable.
+  Result<void> Write(Json entries);
+
+ private:
+  const Kind kind_;
+  const Place place_;
+  std::shared_ptr<const Json> entries_;
+  std::optional<Error> unread_;  // why the file could not be read
+};
+
+// Those that there are.
+inline constexpr SealedList::Kind kProvidersList{".providers", "reprise/providers", "providers", "connected providers"};
+inline constexpr SealedList::Kind kServersList{".added_servers", "reprise/servers", "servers", "added MCP servers"};
+inline constexpr SealedList::Kind kRulesList{".added_rules", "reprise/rules", "rules", "added rules"};
+
+// Copies all lists of one data folder to another one, where they are sealed by other keys. Without keys a folder is
+// plain.
+Result<void> CopySealedLists(FileSystem& disk, const std::string& from, const KeySet* opened_by, const std::string& to,
+                             const KeySet* sealed_by);
+
+}  // namespace reprise
