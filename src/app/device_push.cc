@@ -31,7 +31,7 @@ constexpr std::uint64_t kMostWaitingCalls = 64;
 constexpr std::size_t kMostUnderWay = 64;
 constexpr std::size_t kPaddedTo = 256;
 constexpr std::size_t kIdDigits = 32, kTopicBytes = 24;
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kServiceTimeout{10};
 constexpr std::chrono::hours kKept{24};  // by the push service, for a device that is away
 constexpr std::chrono::hours kTokenLife{12};
 
@@ -318,7 +318,7 @@ std::optional<HttpRequest> DevicePushes::RequestTo(const Known& device, const En
   request.method = "POST";
   request.url = device.endpoint;
   request.body = *std::move(body);
-  request.total_timeout = kPatience;
+  request.total_timeout = kServiceTimeout;
   request.public_addresses_only = !parts_.options.push.allow_private_addresses;
   // The newest message of a chat replaces an older one that the device has not got yet. The push service sees the
   // topic, and cannot guess the chat.

@@ -18,7 +18,6 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kMaxConfigFile = 1 << 20;
 Error InFront(std::string_view where, const Error& error) {
   Error named = error;
   named.message = std::string(where) + " " + error.message;

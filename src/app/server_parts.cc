@@ -289,7 +289,7 @@ Result<void> ServerParts::OpenTools(Extensions& extensions) {
                                          .own_tools = own_tools_,
                                          .keys = keys_,
                                          .make_models = [this](const Options& options) { return MakeModels(options); },
-                                         .added_servers = *added_servers_}));
+                                         .added_servers = &*added_servers_}));
   added_servers_->RunIn(*folders_);
   added_rules_.emplace(AddedRules::Parts{.options = options_,
                                          .disk = disk_,

@@ -262,8 +262,6 @@ void ForEachSetting(
 
 namespace {
 
-constexpr std::size_t kMaxConfigFile = 1 << 20;
-
 // The configuration's text, and the variables that it and telemetry use.
 TurnSettings SourcesOf(const Options& options, const Environment& environment) {
   TurnSettings sources;

@@ -35,8 +35,8 @@ namespace {
 // operator has added. A consent counts for all tenants, so only the operator can give it. Thread-safe.
 class TenantTools final : public ToolRegistry {
  public:
-  // Both must outlive the object.
-  TenantTools(const ToolRegistry& all, const AddedServers& added) : all_(all), added_(added) {}
+  // Both must outlive the object; `added` may be null.
+  TenantTools(const ToolRegistry& all, const AddedServers* added) : all_(all), added_(added) {}
 
   std::shared_ptr<const ToolSet> Current() const override {
     auto base = all_.Current();
@@ -52,21 +52,24 @@ class TenantTools final : public ToolRegistry {
   }
   std::vector<ToolServer> Servers() const override {
     std::vector<ToolServer> servers = all_.Servers();
-    std::erase_if(servers, [this](const ToolServer& server) { return added_.Has(server.name); });
+    std::erase_if(servers, [this](const ToolServer& server) { return IsAdded(added_, server.name); });
     return servers;
   }
 
  private:
+  static bool IsAdded(const AddedServers* added, const std::string& name) {
+    return added != nullptr && added->Has(name);
+  }
   std::shared_ptr<const ToolSet> Consented(std::shared_ptr<const ToolSet> all) const {
-    return std::make_shared<ToolSubset>(std::move(all), [added = &added_](const Tool& tool) {
+    return std::make_shared<ToolSubset>(std::move(all), [added = added_](const Tool& tool) {
       const ToolOrigin& origin = tool.traits().origin;
-      const bool is_added = origin.kind == ToolOrigin::Kind::kServer && added->Has(origin.name);
+      const bool is_added = origin.kind == ToolOrigin::Kind::kServer && IsAdded(added, origin.name);
       return !tool.traits().needs_consent && !is_added;
     });
   }
 
   const ToolRegistry& all_;
-  const AddedServers& added_;
+  const AddedServers* const added_;
   mutable Mutex mutex_;
   mutable std::shared_ptr<const ToolSet> base_ GUARDED_BY(mutex_), current_ GUARDED_BY(mutex_);  // made of base_
 };
@@ -229,7 +232,7 @@ void WorkspaceFolders::StartServers() {
                                {});
     }
   }
-  const auto added = shared_.added_servers.InUse();
+  const auto added = shared_.added_servers->InUse();
   {
     const MutexLock lock(mutex_);
     for (const McpServerOptions& server : servers) {
@@ -409,7 +412,7 @@ Result<std::shared_ptr<WorkspaceFolder>> WorkspaceFolders::Find(const std::strin
   const Options options = TRY(configured.options());
   if (!is_home) TRY(CheckAllowed(path));  // an earlier process may have chosen it
   TRY(RequireTrust(options, TRY(FilesToTrust(options)), /*ask=*/false));
-  TRY(shared_.added_servers.CheckFolder(path));
+  TRY(shared_.added_servers->CheckFolder(path));
   const bool is_own = options.folder_digest != shared_.options.folder_digest;
   auto folder = TRY(WorkspaceFolder::Open(shared_, options, path, is_own));
   std::vector<std::shared_ptr<WorkspaceFolder>> given_up;  // destroyed after the lock is released

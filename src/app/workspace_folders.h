@@ -39,7 +39,7 @@ class WorkspaceFolder {
     const std::vector<std::shared_ptr<Tool>>& own_tools;  // of the embedding program
     std::shared_ptr<const KeySet> keys;                   // null if chats are plain
     std::function<Result<std::unique_ptr<ModelDirectory>>(const Options&)> make_models;
-    AddedServers& added_servers;  // beside the configured ones
+    AddedServers* added_servers = nullptr;  // beside the configured ones; WorkspaceFolders needs it
   };
   // `options` are the folder's own: `settings` are made of them if `is_own`. `path` is absolute and free of symbolic
   // links; empty: there is no folder, and the tools that need one are off. Starts nothing. kForbidden (reason
