@@ -66,10 +66,12 @@ AddedRules::AddedRules(Parts parts)
     : parts_(std::move(parts)), list_(kRulesList, {parts_.disk, parts_.options.data_dir, parts_.keys}) {
   const MutexLock lock(mutex_);
   for (const auto& [id, words] : list_.entries().items()) {
-    const auto rule = RuleIn(words);
+    auto rule = RuleIn(words);
     if (!rule) {
-      LogWarning("an added rule cannot be read and does not hold", {{"rule", id}});
-      continue;
+      // It may have denied.
+      LogWarning("an added rule cannot be read, so its tool asks", {{"rule", id}});
+      const std::string tool = TextMember(words, "tool");
+      rule = ToolRule{.tool = tool.empty() ? "*" : tool, .action = RuleAction::kAsk};
     }
     auto looked = Look(*rule);
     Rule known = looked ? *std::move(looked) : Rule{.rule = *rule, .problem = looked.error().message};
@@ -95,6 +97,8 @@ ToolRules AddedRules::Now() const {
 // A rule that holds calls back does so even if its tool is not known now.
 void AddedRules::Use(const std::vector<Rule>& rules) {
   auto holding = std::make_shared<std::vector<ToolRule>>();
+  // Rules that cannot be read may have denied, so everything asks.
+  if (!list_.CheckWritable()) holding->push_back({.tool = "*", .action = RuleAction::kAsk});
   for (const Rule& each : rules) {
     if (each.problem.empty() || each.rule.action != RuleAction::kAllow) holding->push_back(each.rule);
   }
@@ -114,6 +118,10 @@ Result<RuleSettings::Rule> AddedRules::Look(const ToolRule& rule) const {
 }
 
 Result<std::vector<RuleSettings::Rule>> AddedRules::List(const std::string& workspace) {
+  {
+    const MutexLock lock(mutex_);
+    TRY(list_.CheckWritable());
+  }
   const auto folder = TRY(parts_.folders.Find(workspace));
   const Options& options = folder->options();
   const auto tools = folder->tools().Current();
@@ -155,6 +163,7 @@ Result<RuleSettings::Rule> AddedRules::Add(const Wanted& wanted) {
   entries[rule.id] = words;
   entries[rule.id]["means"] = rule.means;
   entries[rule.id]["digest"] = rule.digest;
+  TRY(list_.CheckRoom(entries));
   TRY(Note(AuditEntry::Event::kRuleAdded, rule));
   TRY(list_.Write(std::move(entries)));
   rules_.push_back(rule);

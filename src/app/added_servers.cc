@@ -151,7 +151,14 @@ Result<void> AddedServers::CheckPlace(const McpServerOptions& server, const std:
 }
 
 Result<void> AddedServers::CheckFolder(const std::string& workspace) const {
-  for (const McpServerOptions& server : InUse()) TRY(CheckPlace(server, workspace));
+  for (const McpServerOptions& server : InUse()) {
+    auto placed = CheckPlace(server, workspace);
+    if (placed) continue;
+    // A tenant may have chosen the folder, and need not know what the operator runs.
+    Error error = std::move(placed.error());
+    error.detail = std::exchange(error.message, "chats may not work in a folder that holds a program of this server");
+    return Fail(std::move(error));
+  }
   return {};
 }
 
@@ -195,6 +202,9 @@ Result<std::vector<AddedServers::Server>> AddedServers::List() {
   for (const McpServerOptions& server : parts_.options.mcp_servers) {
     Server shown = Shown({.options = server, .digest = {}, .problem = {}});
     shown.is_configured = true;
+    // Its words may hold secrets of the environment, which the file names as ${...}.
+    shown.url = shown.url.substr(0, shown.url.find('/', shown.url.find("://") + 3));
+    shown.command.resize(std::min<std::size_t>(shown.command.size(), 1));
     shown.source = server.of_folder ? parts_.options.folder_file : parts_.options.config_file;
     all.push_back(std::move(shown));
   }
@@ -228,12 +238,21 @@ Result<AddedServers::Server> AddedServers::Add(const Wanted& wanted) {
   TRY(list_.CheckWritable());
   Json entries = list_.entries();
   entries[wanted.name] = {{"server", members}, {"digest", kept.digest}};
+  TRY(list_.CheckRoom(entries));
   TRY(Note(AuditEntry::Event::kServerAdded, wanted.name, kept.digest));
   TRY(list_.Write(std::move(entries)));
   if (before && before->problem.empty()) folders_->RemoveServer(wanted.name);
   {
     const MutexLock lock(mutex_);
     kept_[wanted.name] = kept;
+  }
+  // A chat may have come to work there meanwhile; one that comes from now on sees the program (CheckFolder).
+  for (const std::string& path : folders_->OpenPaths()) {
+    auto placed = CheckPlace(kept.options, path);
+    if (placed) continue;
+    const MutexLock lock(mutex_);
+    kept_[wanted.name].problem = placed.error().message;
+    return Fail(std::move(placed.error()));
   }
   TRY(folders_->AddServer(kept.options));
   return Shown(kept);

@@ -204,7 +204,11 @@ Result<DevicePushes::Folder*> DevicePushes::FolderOf(const std::string& tenant) 
   }
   folder.devices.emplace();
   for (const Json& each : MemberOf(*json, "devices")) {
-    if (auto known = KnownIn(each)) folder.devices->push_back(*std::move(known));
+    if (auto known = KnownIn(each)) {
+      folder.devices->push_back(*std::move(known));
+    } else {
+      folder.refused.push_back(DumpJson(each));
+    }
   }
   *folder.has_any = !folder.devices->empty();
   return &folder;
@@ -212,6 +216,7 @@ Result<DevicePushes::Folder*> DevicePushes::FolderOf(const std::string& tenant) 
 
 Result<void> DevicePushes::Write(Folder& folder, std::vector<Known> devices) {
   Json list = Json::array();
+  for (const std::string& each : folder.refused) list.push_back(TRY(ParseJson(each)));
   for (const Known& each : devices) {
     list.push_back({{"endpoint", each.endpoint},
                     {"p256dh", each.p256dh},

@@ -66,6 +66,7 @@ class DevicePushes final : public DevicePush {
     std::string path;
     std::shared_ptr<const KeySet> keys;
     std::optional<std::vector<Known>> devices{};  // nullopt: they could not be read yet
+    std::vector<std::string> refused{};           // JSON of entries that are not allowed now, and stay in the file
     std::shared_ptr<std::atomic<bool>> has_any = std::make_shared<std::atomic<bool>>(false);
   };
   struct Message;

@@ -107,22 +107,25 @@ class Seen {
     // A missing one would appear in the first folder above it that is there.
     fs::path folder = path.parent_path();
     while (!Note(folder) && folder.has_relative_path()) folder = folder.parent_path();
-    const bool is_there = IsThere(path);
-    if (is_there && !Note(path)) noted_[path.string()] = {};
-    return is_there;
+    return Note(path) || IsThere(path);
   }
+  // False if there is nothing, or a link that leads nowhere yet.
   bool Note(const fs::path& path) {
     const Signature signature = SignatureOf(path.string());
-    return signature != Signature() && (noted_.try_emplace(path.string(), signature), true);
+    if (signature != Signature() || IsThere(path)) noted_.try_emplace(path.string(), signature);
+    return signature != Signature();
   }
+  // There is more than is noted, so that it counts as changed.
+  void CountAsChanged() { is_whole_ = false; }
   // What changed just before it was read may have changed again at what counts as the same time.
   bool IsSame() const {
     constexpr std::int64_t kSecond = 1'000'000'000, kTick = kSecond / 20;
-    return std::ranges::all_of(noted_, [&](const auto& each) {
-      const std::int64_t changed = std::max(each.second[0], each.second[1]);
-      const std::int64_t tick = changed % kSecond == 0 ? 2 * kSecond : kTick;  // some file systems count whole seconds
-      return changed < began_ - tick && SignatureOf(each.first) == each.second;
-    });
+    return is_whole_ && std::ranges::all_of(noted_, [&](const auto& each) {
+             const std::int64_t changed = std::max(each.second[0], each.second[1]);
+             const std::int64_t tick =
+                 changed % kSecond == 0 ? 2 * kSecond : kTick;  // some file systems count whole seconds
+             return changed < began_ - tick && SignatureOf(each.first) == each.second;
+           });
   }
 
  private:
@@ -138,6 +141,7 @@ class Seen {
 
   const std::int64_t began_ = std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
   std::map<std::string, Signature> noted_;
+  bool is_whole_ = true;
 };
 
 // Adds the skills, or the files NAME.md, of `folder`, each as `take` reads it.
@@ -147,9 +151,11 @@ void AddFrom(const std::string& folder, bool skills, std::vector<File>& files, S
   bool cut = false;
   std::error_code failed;
   fs::directory_iterator entry(folder, failed), end;
-  for (std::size_t i = 0; skills && !failed && entry != end && i < kMostLookedAt; ++i, entry.increment(failed)) {
+  std::size_t looked_at = 0;
+  for (; skills && !failed && entry != end && looked_at < kMostLookedAt; ++looked_at, entry.increment(failed)) {
     seen.Note(entry->path());  // where a skill may appear
   }
+  if (looked_at == kMostLookedAt) seen.CountAsChanged();
   for (const std::string& path : skills ? SkillsIn(folder, cut) : NamedFilesIn(folder, cut)) {
     seen.Look(path);
     files.push_back(LeavesItsFolder(path) ? Unusable(path, path + " leads out of its folder") : take(path));

@@ -21,7 +21,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{300};
+constexpr std::chrono::milliseconds kLookTimeout{300};
 constexpr std::size_t kMostListed = 1 << 20, kShownModels = 5;
 
 // A program, and where it usually listens. `owner`: its word for "owned_by".
@@ -113,7 +113,7 @@ std::vector<LocalModelServer> FindLocalModels(const Options& options, const Envi
   for (Listing& listing : listings) {
     HttpRequest request;
     request.url = UrlOf(listing.place()) + "/models";
-    request.total_timeout = kPatience;
+    request.total_timeout = kLookTimeout;
     transport.Send(std::move(request), listing, std::stop_token(), [&](const Result<void>& end) {
       listing.End(end);
       ended.count_down();

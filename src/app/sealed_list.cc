@@ -57,11 +57,16 @@ Result<void> SealedList::CheckWritable() const {
   return {};
 }
 
-Result<void> SealedList::Write(Json entries) {
-  TRY(CheckWritable());
+Result<void> SealedList::CheckRoom(const Json& entries) const {
   if (entries.size() > kMostInList && entries.size() > entries_->size()) {
     return Fail(Reason::kInvalidMember, std::string("there are too many ") + kind_.words);
   }
+  return {};
+}
+
+Result<void> SealedList::Write(Json entries) {
+  TRY(CheckWritable());
+  TRY(CheckRoom(entries));
   TRY(WriteList(place_.disk, kind_, place_.data_dir, place_.keys.get(), entries));
   entries_ = std::make_shared<const Json>(std::move(entries));
   return {};

@@ -36,8 +36,10 @@ class SealedList {
   const Json& entries() const { return *entries_; }
   // kConflict if the file could not be read.
   Result<void> CheckWritable() const;
+  // kInvalidArgument (reason "invalid_member") if these are too many.
+  Result<void> CheckRoom(const Json& entries) const;
   // Replaces the entries, durably. Those of the file that are not in use stay as they are only if they are passed, too.
-  // kInvalidArgument (reason "invalid_member") if there are too many; kConflict as CheckWritable.
+  // Fails as CheckRoom and CheckWritable.
   Result<void> Write(Json entries);
 
  private:

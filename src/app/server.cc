@@ -50,11 +50,6 @@ class Server::Impl {
     ServerOptions options = TRY(HttpOptionsFrom(options_));
     options.ready = [this] { return parts_->CheckReady(); };
     options.failing = [this] { return parts_->CheckParts(); };
-    options.logins = parts_->logins();
-    options.providers = parts_->providers();
-    options.push = parts_->push();
-    options.tool_servers = parts_->tool_servers();
-    options.rules = parts_->rules();
     parts_->Complete(options);
     http_ = TRY(OpenServer(engine(), std::move(options)));
     parts_->SendMetricsOf([http = http_.get()] { return http->CollectMetrics(); });

@@ -194,6 +194,11 @@ TenantParts::Common ServerParts::CommonParts(bool is_operator) {
 }
 
 void ServerParts::Complete(ServerOptions& server) {
+  server.logins = folders_->home()->servers();
+  server.providers = &*connected_;
+  server.push = &*pushes_;
+  server.tool_servers = &*added_servers_;
+  server.rules = &*added_rules_;
   const TurnSettings all_chats = SettingsOfAllChats(options_, ProcessEnvironment());
   const TurnSettings turns = SettingsOfTurns(options_, ProcessEnvironment());
   server.settings = DigestOf(turns);

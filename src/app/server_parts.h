@@ -55,13 +55,8 @@ class ServerParts {
     if (database_) database_->BeginStop();
     folders_->home()->servers()->StopLogins();
   }
-  ProviderConnections* providers() { return &*connected_; }
-  DevicePush* push() { return &*pushes_; }
-  ToolServerSettings* tool_servers() { return &*added_servers_; }
-  RuleSettings* rules() { return &*added_rules_; }
-  // The logins at MCP servers.
-  ToolServerLogins* logins() { return folders_->home()->servers(); }
-  // Adds the settings of turns, and the other users and their engines, which use this object. Call it before NoteUrl.
+  // Adds what the page changes, the settings of turns, and the other users and their engines; all use this object. Call
+  // it before NoteUrl.
   void Complete(ServerOptions& server);
   // kUnavailable, with the reason, if no interaction could be saved now. Blocks for a second at most.
   Result<void> CheckReady() { return readiness_->Check(); }

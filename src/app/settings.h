@@ -163,8 +163,8 @@ TurnSettings SettingsOfAllChats(const Options& options, const Environment& envir
 // Equal for equal settings only.
 std::string DigestOf(const TurnSettings& settings);
 
-// The member of SettingsFileOf that holds the settings of all chats, as an object.
 inline constexpr std::size_t kMaxConfigFile = 1 << 20;  // bytes of a configuration file
+// The member of SettingsFileOf that holds the settings of all chats, as an object.
 inline constexpr const char* kOfAllChats = "of_all_chats";
 
 // The file in a data folder where its server has noted its settings, as a JSON object.

@@ -430,6 +430,13 @@ Result<std::shared_ptr<WorkspaceFolder>> WorkspaceFolders::Find(const std::strin
       kept_.erase(kept_.begin());
     }
   }
+  // A server may have been added meanwhile; one that is added from now on sees the folder (OpenPaths).
+  if (auto still = shared_.added_servers->CheckFolder(path); !still) {
+    const MutexLock lock(mutex_);
+    all_.erase(path);
+    std::erase(kept_, folder);
+    return Fail(std::move(still.error()));
+  }
   std::vector<McpServerOptions> servers;
   std::ranges::copy_if(options.mcp_servers, std::back_inserter(servers),
                        [this](const McpServerOptions& server) { return IsOwnServer(server); });

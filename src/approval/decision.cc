@@ -39,8 +39,8 @@ std::string_view RiskName(Risk risk) {
 }
 
 std::string HoldReason(const Hold& hold) {
-  if (hold.is_certain) return "; " + RuleName(hold.rule) + " of the configuration wants each such call asked about";
-  return "; it cannot be told whether " + RuleName(hold.rule) + " of the configuration applies";
+  if (hold.is_certain) return "; " + RuleName(hold.rule) + " of this server wants each such call asked about";
+  return "; it cannot be told whether " + RuleName(hold.rule) + " of this server applies";
 }
 
 // `hold` is a rule that asks despite grants, so no grant is offered.

@@ -63,9 +63,6 @@ Exited Serve(const Options& options, const CommandLine& line, StopSignals& signa
     return parts.CheckReady();
   };
   server_options.failing = [&parts = *parts] { return parts.CheckParts(); };
-  server_options.logins = parts->logins();
-  server_options.providers = parts->providers();
-  server_options.push = parts->push();
   if (line.until_released >= 0) {
     server_options.is_left = [held = line.until_released] {
       pollfd other_end{held, 0, 0};

@@ -133,6 +133,7 @@ Result<std::string> McpServers::BeginLogin(const std::string& server) {
   try {
     const MutexLock lock(mutex_);
     if (stopped_) return Fail(ErrorCode::kUnavailable, "the server is stopping");
+    if (!std::ranges::count(connections_, connection)) return Fail(ErrorCode::kConflict, "the server was just removed");
     before = std::exchange(attempts_[server], nullptr);
     attempt = attempts_[server] = std::make_shared<LoginAttempt>(log_in, done);
   } catch (const std::system_error&) {

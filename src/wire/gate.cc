@@ -231,9 +231,11 @@ bool Gate::IsOwnOrigin(std::string_view origin, const RequestHead& head) const {
 
 bool Gate::IsLocal(const RequestHead& head, Peer peer, const Principal& principal) const {
   if (peer != Peer::kTrusted || principal.role != Principal::Role::kOperator) return false;
-  for (const char* const name : {"forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"}) {
-    if (head.Count(name) > 0) return false;  // a proxy on this machine may run as the same user
-  }
+  const bool came_by_proxy = std::ranges::any_of(head.headers, [](const auto& header) {
+    constexpr std::array kNames{"forwarded", "via", "x-real-ip", "cf-connecting-ip", "true-client-ip"};
+    return header.first.starts_with("x-forwarded") || std::ranges::count(kNames, std::string_view(header.first)) > 0;
+  });
+  if (came_by_proxy) return false;  // a proxy on this machine may run as the same user
   const auto is_loopback = [&](std::string_view authority) {
     return std::ranges::any_of(std::array{"127.0.0.1", "localhost", "[::1]"}, [&](std::string_view host) {
       return EqualsIgnoringCase(authority, host) ||

@@ -206,7 +206,7 @@ TEST_CASE("Decide: deny before ask before allow, over grants and modes", "[app]"
   REQUIRE(asked.ask() != nullptr);
   CHECK(asked.ask()->request.allowed_decisions == std::vector<std::string>{"approve", "edit", "reject"});
   CHECK(asked.ask()->request.patterns.empty());
-  CHECK(asked.ask()->request.reason.find("rule 1 of the configuration") != std::string::npos);
+  CHECK(asked.ask()->request.reason.find("rule 1 of this server") != std::string::npos);
 }
 
 TEST_CASE("Decide: rules that are added hold from the next call on, beside those of the configuration", "[app]") {
@@ -225,10 +225,14 @@ TEST_CASE("Decide: rules that are added hold from the next call on, beside those
   CHECK(denied.refuse()->decided_by == std::vector<std::string>{"rule 2"});
   const ShownCall shown{"approval_1", TermsDigest(call.offered.tool->traits()), ApprovalAnswer{.approved = true}};
   CHECK(Decide(call, world.state, policy, &shown).refuse() != nullptr);
-  added = {{.tool = "run_shell", .pattern = "rm x", .action = RuleAction::kAllow}};
+  const ReviewedCall write{.call = {"call_2", "write_file", R"({"path":"src/a.cc","content":"x"})"},
+                           .offered = {tools, tools->Find("write_file")}};
+  CHECK(Decide(write, world.state, policy).ask() != nullptr);
+  added = {{.tool = "write_file", .pattern = "src/**", .action = RuleAction::kAllow}};
   policy.rules = nullptr;
-  const Decision run = Decide(call, world.state, policy);
-  CHECK((run.run() == nullptr || run.run()->decided_by == std::vector<std::string>{"rule 1"}));
+  const Decision run = Decide(write, world.state, policy);
+  REQUIRE(run.run() != nullptr);
+  CHECK(run.run()->decided_by == std::vector<std::string>{"rule 1"});
   policy.added_rules = [] { return ToolRules(); };
   CHECK(Decide(call, world.state, policy).ask() != nullptr);
 }

@@ -52,7 +52,7 @@ export function Settings() {
       </label>
       <label className="setting"><input type="checkbox" checked={notes} onChange={(e) => void wantNotes(e.target.checked)} /><span>{v.notifications}</span></label>
       <Devices />
-      {hasToken() && <button type="button" data-testid="log-out" onClick={() => void beToldNoMore().catch(() => undefined).then(() => {
+      {hasToken() && <button type="button" data-testid="log-out" onClick={() => void Promise.race([beToldNoMore().catch(() => undefined), new Promise((done) => setTimeout(done, 2000))]).then(() => {
         logOut();
         location.reload();
       })}>{v.logOut}</button>}
