@@ -272,7 +272,7 @@ def instance(contract, rng, schema, name, make_known):
         low = schema.get("minimum", 0)
         return rng.choice([low, low + 1, schema.get("maximum", 100)])
     fitting = [w for w in WORDS if schema.get("minLength", 0) <= len(w) <= schema.get("maxLength", 10**9)]
-    return rng.choice(fitting)
+    return rng.choice(fitting or ["A" * schema.get("minLength", 0)])
 
 
 class Generator:

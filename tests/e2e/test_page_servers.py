@@ -90,7 +90,7 @@ def test_a_server_with_an_address_is_added_tested_used_and_removed(make_server, 
     page.gone("server[data-name=tickets]")
     assert state(again, "tickets") == {} and names(again) == []
     assert not [tool for tool in again.client.get("/tools").json["tools"] if tool["name"].startswith("tickets__")]
-    again.client.request("DELETE", "/tools/servers/tickets", {}).error(404, "not_found")
+    again.client.request("DELETE", "/tools/servers/tickets", None).error(404, "not_found")
     assert [(each["event"], each["tool_name"], each["chat_id"]) for each in audit(again, "server_added", "server_removed")] == [
         ("server_added", "tickets", ""), ("server_removed", "tickets", "")]
     assert len({each["arguments_digest"] for each in audit(again, "server_added", "server_removed")}) == 1
@@ -170,18 +170,18 @@ def test_what_runs_a_program_is_the_local_users_alone(make_server, make_home):
     put(server, "dice", whole).expect(200, "tool_server_added")
     until_ready(server, "dice")
     for headers in far:
-        server.client.request("DELETE", "/tools/servers/dice", {"digest": shown["digest"]}, headers=headers).error(403, "forbidden_user")
+        server.client.request("DELETE", "/tools/servers/dice?digest=" + shown["digest"], None, headers=headers).error(403, "forbidden_user")
         put(server, "dice", {"url": "https://example.org/mcp"}, headers=headers).error(403, "forbidden_user")  # it would end the program
-    server.client.request("DELETE", "/tools/servers/dice", {}).error(409, "digest_mismatch")
-    server.client.request("DELETE", "/tools/servers/dice", {"digest": "sha256:" + "0" * 64}).error(409, "digest_mismatch")
+    server.client.request("DELETE", "/tools/servers/dice", None).error(409, "digest_mismatch")
+    server.client.request("DELETE", "/tools/servers/dice?digest=" + "sha256:" + "0" * 64, None).error(409, "digest_mismatch")
     # An address may come from elsewhere.
     put(server, "far", {"url": "http://127.0.0.1:1/mcp"}, headers=OVER).expect(200, "tool_server_added")
-    server.client.request("DELETE", "/tools/servers/far", {}, headers=OVER).expect(200, "tool_server_removed")
+    server.client.request("DELETE", "/tools/servers/far", None, headers=OVER).expect(200, "tool_server_removed")
     assert server.client.request("POST", "/tools/servers/dice/test", {}).expect(200, "tool_server_tested").json["message"].endswith("has 1 tool")
     server.stop()
     again = make_server(home=home)
     until_ready(again, "dice")
-    again.client.request("DELETE", "/tools/servers/dice", {"digest": shown["digest"]}).expect(200, "tool_server_removed")
+    again.client.request("DELETE", "/tools/servers/dice?digest=" + shown["digest"], None).expect(200, "tool_server_removed")
     assert state(again, "dice") == {}
 
 
@@ -264,9 +264,9 @@ def test_lists_of_the_operator_are_no_tenants(make_server, make_home):
     server.client.post("/rules", {"tool": "calculator", "action": "deny"}).expect(200, "rule_added")
     assert server.client.turn("mine", 'call dice__roll {"sides": 6}').one("tool_result")["tool_output"] == "4"
     alice = as_user(server, api_token(home, "alice")["token"])
-    for method, path, body in (("GET", "/tools/servers", None), ("PUT", "/tools/servers/x", {"url": "https://example.org"}), ("DELETE", "/tools/servers/dice", {}),
+    for method, path, body in (("GET", "/tools/servers", None), ("PUT", "/tools/servers/x", {"url": "https://example.org"}), ("DELETE", "/tools/servers/dice", None),
                                ("POST", "/tools/servers/dice/test", {}), ("GET", "/rules", None), ("POST", "/rules", {"tool": "echo", "action": "allow"}),
-                               ("DELETE", "/rules/r00000000", {})):
+                               ("DELETE", "/rules/r00000000", None)):
         alice.request(method, path, body).error(403, "operator_only")
     seen = alice.get("/tools").expect(200, "tools").json
     assert seen["servers"] == [] and not [each for each in seen["tools"] if each["name"].startswith("dice__") or each.get("rules")]
@@ -326,13 +326,13 @@ def test_a_rule_that_allows_is_the_local_users_alone(make_server, make_home):
     assert server.client.turn("b", "write notes/y: hello").one("tool_result")["is_error"] is False, "nobody was asked"
     found = server.client.get("/rules").expect(200, "rules").json["rules"][0]
     assert found["rule"] == "rule 1" and found["digest"] == shown["digest"]
-    server.client.request("DELETE", f"/rules/{found['id']}", {"digest": found["digest"]}, headers=OVER).error(403, "forbidden_user")
-    server.client.request("DELETE", f"/rules/{found['id']}", {}).error(409, "digest_mismatch")
+    server.client.request("DELETE", f"/rules/{found['id']}?digest={found['digest']}", None, headers=OVER).error(403, "forbidden_user")
+    server.client.request("DELETE", f"/rules/{found['id']}", None).error(409, "digest_mismatch")
     # One that holds back may come from elsewhere, but its removal lets calls run.
     held = server.client.post("/rules", {"tool": "run_*", "action": "deny"}, headers=OVER).expect(200, "rule_added").json
-    server.client.request("DELETE", f"/rules/{held['id']}", {"digest": held["digest"]}, headers=OVER).error(403, "forbidden_user")
-    server.client.request("DELETE", f"/rules/{found['id']}", {"digest": found["digest"]}).expect(200, "rule_removed")
-    server.client.request("DELETE", f"/rules/{found['id']}", {"digest": found["digest"]}).error(404, "not_found")
+    server.client.request("DELETE", f"/rules/{held['id']}?digest={held['digest']}", None, headers=OVER).error(403, "forbidden_user")
+    server.client.request("DELETE", f"/rules/{found['id']}?digest={found['digest']}", None).expect(200, "rule_removed")
+    server.client.request("DELETE", f"/rules/{found['id']}?digest={found['digest']}", None).error(404, "not_found")
     server.client.start("c", "write notes/z: hello").until("approval_required")
 
 
@@ -351,7 +351,7 @@ def test_changes_of_providers_and_instructions_are_in_the_audit_log(make_server,
     server.client.request("PUT", "/providers/mine", {"type": "openai", "base_url": provider.url, "api_key": SECRET}).expect(200)
     server.client.request("DELETE", "/providers/mine").expect(200)
     server.client.post("/chats", {"id": "a"}).expect(201)
-    for instructions in ("Be brief.", "Be brief.", None):
+    for instructions in ("Be brief.", "Be brief.", ""):
         server.client.request("PATCH", "/chats/a", {"instructions": instructions}).expect(200)
     server.client.post("/chats", {"id": "b", "instructions": "Be brief."})
     lines = server.client.get("/audit").expect(200, "audit").json

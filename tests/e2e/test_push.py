@@ -136,7 +136,7 @@ def test_a_tap_after_kill_9_answers_once(make_server, make_home, provider, servi
         answers = at_once([lambda: second.client.post(path, tap), lambda: second.client.post(path, tap if taps == "two" else {**tap, "approved": False})])
         assert sorted(each.status for each in answers)[0] == 200 and all(each.status == 200 or each.json["error"]["code"] == "already_processed" for each in answers)
     eventually(lambda: second.client.interaction("secret-plans", "int_001")["status"] == "COMPLETED", "the turn ends")
-    events = second.client.interaction("secret-plans", "int_001")["events"]
+    events = second.client.get("/chats/secret-plans/interactions/int_001/events").expect(200, "events_page").json["events"]
     results = [each for each in events if each["type"] == "TOOL_RESULT"]
     assert len(results) == 1 and sum(each["type"] in ("APPROVED", "REJECTED") for each in events) == 1
     second.client.post(path, {**tap, "approved": False, "feedback": "too late"}).error(400, "already_processed")

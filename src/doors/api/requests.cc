@@ -535,12 +535,6 @@ Result<RuleSettings::Wanted> ParseRuleBody(std::string_view text) {
   return FinishReading(reader, std::move(wanted));
 }
 
-Result<std::optional<std::string>> ParseDigestBody(std::string_view text) {
-  BodyReader reader(text);
-  auto digest = reader.OptionalString("digest");
-  return FinishReading(reader, std::move(digest));
-}
-
 Result<std::string> ParseLoginBody(std::string_view text) {
   BodyReader reader(text);
   std::string token = reader.Text("token");

@@ -110,8 +110,6 @@ Result<TrustInstructionsBody> ParseTrustInstructionsBody(std::string_view body);
 Result<ToolServerSettings::Wanted> ParseToolServerBody(std::string_view body);
 // Of POST /rules, without whether the sender is local.
 Result<RuleSettings::Wanted> ParseRuleBody(std::string_view body);
-// Of DELETE of what runs or allows something: the digest that was shown, if any.
-Result<std::optional<std::string>> ParseDigestBody(std::string_view body);
 // Of PUT /providers/{name}, without its name.
 Result<ProviderConnections::Wanted> ParseProviderBody(std::string_view body);
 // Of POST /push/devices.

@@ -80,9 +80,9 @@ Result<Outcome> AddToolServer(const HandlerContext& context, const Request& requ
 }
 
 Result<Outcome> RemoveToolServer(const HandlerContext& context, const Request& request) {
-  auto digest = TRY(ParseDigestBody(request.body));
+  TRY(ParseEmptyBody(request.body));
   const std::string& name = request.captures.at(0);
-  TRY(TRY(ToolServersOf(context))->Remove(name, {.is_local = request.is_local, .digest = std::move(digest)}));
+  TRY(TRY(ToolServersOf(context))->Remove(name, {.is_local = request.is_local, .digest = request.Query("digest")}));
   return JsonReply({{"status", "deleted"}, {"name", name}});
 }
 
@@ -127,9 +127,9 @@ Result<Outcome> AddRule(const HandlerContext& context, const Request& request) {
 }
 
 Result<Outcome> RemoveRule(const HandlerContext& context, const Request& request) {
-  auto digest = TRY(ParseDigestBody(request.body));
+  TRY(ParseEmptyBody(request.body));
   const std::string& id = request.captures.at(0);
-  TRY(TRY(RulesOf(context))->Remove(id, {.is_local = request.is_local, .digest = std::move(digest)}));
+  TRY(TRY(RulesOf(context))->Remove(id, {.is_local = request.is_local, .digest = request.Query("digest")}));
   return JsonReply({{"status", "deleted"}, {"id", id}});
 }
 

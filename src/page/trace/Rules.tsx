@@ -22,7 +22,7 @@ export function Rules() {
     await readTools();
   };
   const remove = (rule: RuleSetting) => attempt(async () => {
-    await call("DELETE", `/rules/${rule.id}`, { digest: rule.digest });
+    await call("DELETE", `/rules/${rule.id}?digest=${encodeURIComponent(rule.digest ?? "")}`);
     await again();
   });
   if (!found) return null;

@@ -89,7 +89,7 @@ function Line({ server, now, may, isLocal, again }: { server: ServerSetting; now
     setBusy(false);
   };
   const remove = () => attempt(async () => {
-    await call("DELETE", path, { digest: server.digest });
+    await call("DELETE", `${path}?digest=${encodeURIComponent(server.digest ?? "")}`);
     await again();
   });
   const state = server.problem ? "failed" : now?.state;
