@@ -302,6 +302,8 @@ class Generator:
                 return world.pick(name, chat)
             if name == "workspace":
                 return rng.choice([world.workspace, "/no/such/folder", "/"])
+            if name == "roots":
+                return []
             if name == "base_url":
                 return "http://127.0.0.1:9/v1"  # nobody listens there
             if name in ("chat_id", "id"):
@@ -326,6 +328,8 @@ class Generator:
         whole = self.rng.random() < 0.7  # otherwise the body may be invalid, and is then refused
         if path == "/v1/chat/completions" and whole:
             value["messages"] = [{"role": "user", "content": self.rng.choice(MESSAGES)}]
+        if path == "/rules":
+            value.update({"tool": "delete_file", **({"pattern": "notes/**"} if "pattern" in value else {})})
         if path == "/agui":
             value["messages"] = [{"id": "m", "role": "user", "content": self.rng.choice(MESSAGES)}]
         if "items" in value and path.startswith("/v1/conversations"):

@@ -346,7 +346,7 @@ def test_it_follows_the_end_only_if_the_reader_is_there(server, provider, browse
 
 
 def test_a_card_that_is_opened_stays_open_and_in_its_place(server, browse):
-    bring_in(server, "cards", [turn(1, "done " * 50, [("read_file", {"path": f"file{n}"}, f"content {n}\n" * 60) for n in range(300)])])
+    bring_in(server, "cards", [turn(1, "done " * 50, [("http_get", {"url": f"http://localhost/file{n}"}, f"content {n}\n" * 60) for n in range(300)])])
     page = browse(server, "/#cards")
     page.until_text("answer", "done", limit=30)
     still(page)
