@@ -328,8 +328,6 @@ class Generator:
         whole = self.rng.random() < 0.7  # otherwise the body may be invalid, and is then refused
         if path == "/v1/chat/completions" and whole:
             value["messages"] = [{"role": "user", "content": self.rng.choice(MESSAGES)}]
-        if path == "/rules":
-            value.update({"tool": "delete_file", **({"pattern": "notes/**"} if "pattern" in value else {})})
         if path == "/agui":
             value["messages"] = [{"id": "m", "role": "user", "content": self.rng.choice(MESSAGES)}]
         if "items" in value and path.startswith("/v1/conversations"):
@@ -342,8 +340,8 @@ class Generator:
             value = {m: v for m, v in value.items() if m not in ("auth", "command", "args", "env", "cwd")} | {"url": "http://127.0.0.1:9/mcp"}
             if whole:
                 value.pop("headers", None)
-        if operation["operationId"] == "addRule" and whole:  # of a tool that nothing here needs
-            value = {"tool": "stop_job", "action": self.rng.choice(["ask", "deny"])}
+        if operation["operationId"] == "addRule":  # of a tool that nothing here needs
+            value = {"tool": "stop_job", "action": self.rng.choice(["ask", "deny"] if whole else ["allow"])}
         if path == "/instructions/trust":
             value = self.rng.choice([{m: each[m] for m in value} for each in self.world.instructions])
         if path == "/instructions/expand" and whole:
