@@ -8,7 +8,6 @@
 #include "app/added_servers.h"
 #include "app/factories.h"
 #include "app/workspace_folders.h"
-#include "approval/audit_lines.h"
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/system.h"
@@ -63,7 +62,7 @@ std::size_t RulesOfServer(const Options& options) {
 }  // namespace
 
 AddedRules::AddedRules(Parts parts)
-    : parts_(std::move(parts)), list_(kRulesList, {parts_.disk, parts_.options.data_dir, parts_.keys}) {
+    : parts_(std::move(parts)), list_(kRulesList, {parts_.disk, parts_.options.data_dir, parts_.keys, parts_.audit}) {
   const MutexLock lock(mutex_);
   for (const auto& [id, words] : list_.entries().items()) {
     auto rule = RuleIn(words);
@@ -142,11 +141,6 @@ Result<std::vector<RuleSettings::Rule>> AddedRules::List(const std::string& work
   return all;
 }
 
-Result<void> AddedRules::Note(AuditEntry::Event event, const Rule& rule) const {
-  if (parts_.audit == nullptr) return {};
-  return parts_.audit->Append(audit::ServerChanged(event, rule.id, rule.digest));
-}
-
 Result<RuleSettings::Rule> AddedRules::Add(const Wanted& wanted) {
   Rule rule = TRY(Look(wanted.rule));
   const bool allows = rule.rule.action == RuleAction::kAllow;
@@ -163,9 +157,7 @@ Result<RuleSettings::Rule> AddedRules::Add(const Wanted& wanted) {
   entries[rule.id] = words;
   entries[rule.id]["means"] = rule.means;
   entries[rule.id]["digest"] = rule.digest;
-  TRY(list_.CheckRoom(entries));
-  TRY(Note(AuditEntry::Event::kRuleAdded, rule));
-  TRY(list_.Write(std::move(entries)));
+  TRY(list_.Change(AuditEntry::Event::kRuleAdded, rule.id, rule.digest, std::move(entries)));
   rules_.push_back(rule);
   Use(rules_);
   return rule;
@@ -179,8 +171,7 @@ Result<void> AddedRules::Remove(const std::string& id, const Consent& consent) {
   TRY(CheckLocal(consent, found->digest));
   Json entries = list_.entries();
   entries.erase(id);
-  TRY(Note(AuditEntry::Event::kRuleRemoved, *found));
-  TRY(list_.Write(std::move(entries)));
+  TRY(list_.Change(AuditEntry::Event::kRuleRemoved, id, found->digest, std::move(entries)));
   rules_.erase(found);
   Use(rules_);
   return {};

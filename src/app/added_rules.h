@@ -44,7 +44,6 @@ class AddedRules final : public RuleSettings {
   // What it means, with its digest; kInvalidArgument if it is malformed or can never match.
   Result<Rule> Look(const ToolRule& rule) const;
   void Use(const std::vector<Rule>& rules) REQUIRES(mutex_);
-  Result<void> Note(AuditEntry::Event event, const Rule& rule) const;
 
   const Parts parts_;
   mutable Mutex mutex_;

@@ -12,7 +12,6 @@
 #include "app/program_files.h"
 #include "app/secrets.h"
 #include "app/workspace_folders.h"
-#include "approval/audit_lines.h"
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/path.h"
@@ -61,7 +60,7 @@ std::vector<std::string> PairNames(const Pairs& pairs) {
 }  // namespace
 
 AddedServers::AddedServers(Parts parts)
-    : parts_(std::move(parts)), list_(kServersList, {parts_.disk, parts_.options.data_dir, parts_.keys}) {
+    : parts_(std::move(parts)), list_(kServersList, {parts_.disk, parts_.options.data_dir, parts_.keys, parts_.audit}) {
   const MutexLock changing(changing_);
   for (const auto& [name, entry] : list_.entries().items()) {
     Kept kept{.digest = TextMember(entry, "digest")};
@@ -213,11 +212,6 @@ Result<std::vector<AddedServers::Server>> AddedServers::List() {
   return all;
 }
 
-Result<void> AddedServers::Note(AuditEntry::Event event, const std::string& name, const std::string& digest) const {
-  if (parts_.audit == nullptr) return {};
-  return parts_.audit->Append(audit::ServerChanged(event, name, digest));
-}
-
 Result<AddedServers::Server> AddedServers::Add(const Wanted& wanted) {
   const auto members = TRY(ParseJson(wanted.members));
   Kept kept{.options = TRY(Read(wanted.name, members))};
@@ -238,9 +232,7 @@ Result<AddedServers::Server> AddedServers::Add(const Wanted& wanted) {
   TRY(list_.CheckWritable());
   Json entries = list_.entries();
   entries[wanted.name] = {{"server", members}, {"digest", kept.digest}};
-  TRY(list_.CheckRoom(entries));
-  TRY(Note(AuditEntry::Event::kServerAdded, wanted.name, kept.digest));
-  TRY(list_.Write(std::move(entries)));
+  TRY(list_.Change(AuditEntry::Event::kServerAdded, wanted.name, kept.digest, std::move(entries)));
   if (before && before->problem.empty()) folders_->RemoveServer(wanted.name);
   {
     const MutexLock lock(mutex_);
@@ -267,8 +259,7 @@ Result<void> AddedServers::Remove(const std::string& name, const Consent& consen
   TRY(CheckDigest(kept->options, kept->digest, consent));
   Json entries = list_.entries();
   entries.erase(name);
-  TRY(Note(AuditEntry::Event::kServerRemoved, name, kept->digest));
-  TRY(list_.Write(std::move(entries)));
+  TRY(list_.Change(AuditEntry::Event::kServerRemoved, name, kept->digest, std::move(entries)));
   if (kept->problem.empty()) folders_->RemoveServer(name);
   const MutexLock lock(mutex_);
   kept_.erase(name);

@@ -63,7 +63,6 @@ class AddedServers final : public ToolServerSettings {
   Result<void> CheckPlace(const McpServerOptions& server, const std::string& workspace) const;
   Result<void> Check(const McpServerOptions& server, const Consent& consent) const;
   std::optional<Kept> Find(const std::string& name) const;
-  Result<void> Note(AuditEntry::Event event, const std::string& name, const std::string& digest) const;
   bool IsConfigured(const std::string& name) const;
   Server Shown(const Kept& kept) const;
   void Learn(const McpServerOptions& server) const;

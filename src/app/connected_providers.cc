@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "app/factories.h"
-#include "approval/audit_lines.h"
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/text.h"
@@ -79,7 +78,8 @@ Result<std::size_t> CountListed(const ModelDirectory& models, const ProviderConn
 }  // namespace
 
 ConnectedProviders::ConnectedProviders(Parts parts)
-    : parts_(std::move(parts)), list_(kProvidersList, {parts_.disk, parts_.options.data_dir, parts_.keys}) {
+    : parts_(std::move(parts)),
+      list_(kProvidersList, {parts_.disk, parts_.options.data_dir, parts_.keys, parts_.audit}) {
   const MutexLock lock(mutex_);
   for (const auto& [name, json] : list_.entries().items()) {
     Wanted wanted = WantedIn(name, json);
@@ -141,8 +141,8 @@ Result<std::size_t> ConnectedProviders::Connect(const Wanted& wanted) {
   const MutexLock lock(mutex_);
   Json entries = list_.entries();
   entries[wanted.name] = {{"type", wanted.type}, {"base_url", wanted.base_url}, {"api_key", wanted.api_key}};
-  TRY(Note(AuditEntry::Event::kProviderConnected, wanted.name, wanted.base_url));
-  TRY(list_.Write(std::move(entries)));
+  TRY(list_.Change(AuditEntry::Event::kProviderConnected, wanted.name, Sha256Digest({wanted.base_url}),
+                   std::move(entries)));
   connected_.insert_or_assign(wanted.name, Kept{wanted, models.get()});
   models_.push_back(std::move(models));
   return count;
@@ -153,17 +153,11 @@ Result<void> ConnectedProviders::Disconnect(const std::string& name) {
   TRY(list_.CheckWritable());
   Json entries = list_.entries();
   if (!entries.contains(name)) return Fail(ErrorCode::kNotFound, "no provider of this name was connected in the page");
-  TRY(Note(AuditEntry::Event::kProviderDisconnected, name, TextMember(entries[name], "base_url")));
+  const std::string digest = Sha256Digest({TextMember(entries[name], "base_url")});
   entries.erase(name);
-  TRY(list_.Write(std::move(entries)));
+  TRY(list_.Change(AuditEntry::Event::kProviderDisconnected, name, digest, std::move(entries)));
   connected_.erase(name);
   return {};
-}
-
-Result<void> ConnectedProviders::Note(AuditEntry::Event event, const std::string& name,
-                                      const std::string& address) const {
-  if (parts_.audit == nullptr) return {};
-  return parts_.audit->Append(audit::ServerChanged(event, name, Sha256Digest({address})));
 }
 
 const ModelDirectory* ConnectedProviders::Find(std::string_view provider) const {

@@ -49,7 +49,6 @@ class ConnectedProviders final : public ProviderConnections {
     const ModelDirectory* models;
   };
   Result<void> CheckWritable() const;
-  Result<void> Note(AuditEntry::Event event, const std::string& name, const std::string& address) const;
   Result<std::unique_ptr<ModelDirectory>> ModelsOf(const Wanted& wanted) const;
   bool IsConfigured(const std::string& name) const;
 

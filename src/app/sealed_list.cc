@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "approval/audit_lines.h"
 #include "base/logging.h"
 #include "base/try.h"
 #include "store/record.h"
@@ -57,7 +58,8 @@ Result<void> SealedList::CheckWritable() const {
   return {};
 }
 
-Result<void> SealedList::CheckRoom(const Json& entries) const {
+Result<void> SealedList::CheckChange(const Json& entries) const {
+  TRY(CheckWritable());
   if (entries.size() > kMostInList && entries.size() > entries_->size()) {
     return Fail(Reason::kInvalidMember, std::string("there are too many ") + kind_.words);
   }
@@ -65,11 +67,17 @@ Result<void> SealedList::CheckRoom(const Json& entries) const {
 }
 
 Result<void> SealedList::Write(Json entries) {
-  TRY(CheckWritable());
-  TRY(CheckRoom(entries));
+  TRY(CheckChange(entries));
   TRY(WriteList(place_.disk, kind_, place_.data_dir, place_.keys.get(), entries));
   entries_ = std::make_shared<const Json>(std::move(entries));
   return {};
+}
+
+Result<void> SealedList::Change(AuditEntry::Event event, const std::string& name, const std::string& digest,
+                                Json entries) {
+  TRY(CheckChange(entries));  // no line for what is refused
+  if (place_.audit != nullptr) TRY(place_.audit->Append(audit::ServerChanged(event, name, digest)));
+  return Write(std::move(entries));
 }
 
 Result<void> CopySealedLists(FileSystem& disk, const std::string& from, const KeySet* opened_by, const std::string& to,

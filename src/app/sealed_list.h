@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "crypto/key_set.h"
+#include "reprise/audit_log.h"
 #include "reprise/file_system.h"
 #include "reprise/result.h"
 
@@ -28,6 +29,7 @@ class SealedList {
     FileSystem& disk;  // must outlive the list
     std::string data_dir;
     std::shared_ptr<const KeySet> keys;  // null: a plain data folder
+    AuditLog* audit = nullptr;           // null: none
   };
   // Reads the file.
   SealedList(const Kind& kind, Place place);
@@ -36,13 +38,16 @@ class SealedList {
   const Json& entries() const { return *entries_; }
   // kConflict if the file could not be read.
   Result<void> CheckWritable() const;
-  // kInvalidArgument (reason "invalid_member") if these are too many.
-  Result<void> CheckRoom(const Json& entries) const;
   // Replaces the entries, durably. Those of the file that are not in use stay as they are only if they are passed, too.
-  // Fails as CheckRoom and CheckWritable.
+  // kInvalidArgument (reason "invalid_member") if there are too many; kConflict as CheckWritable.
   Result<void> Write(Json entries);
+  // The same after a line in the audit log (AuditEntry says what `name` and `digest` are), without which nothing is
+  // changed.
+  Result<void> Change(AuditEntry::Event event, const std::string& name, const std::string& digest, Json entries);
 
  private:
+  Result<void> CheckChange(const Json& entries) const;
+
   const Kind kind_;
   const Place place_;
   std::shared_ptr<const Json> entries_;
