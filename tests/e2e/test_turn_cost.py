@@ -1,5 +1,6 @@
 """What a turn costs that does not depend on the machine's speed: syncs, changes of names, writes, bytes on disk. (How often it looks at files depends
-on how deep the folder lies, and is only told.)
+on how deep the folder lies, and is only told.) The thread that writes chat.json does so after a pause between turns, thus more often on a slow machine:
+it is counted by itself, and may write once a turn.
 
 A turn may cost 5 % more than the figures here; who makes it cheaper lowers them. Processor time belongs to scripts/bench.
 """
@@ -60,7 +61,10 @@ def test_a_turn_costs_no_more_than_before(make_server, provider, tmp_path, kind,
     finally:
         tracer.terminate()
         tracer.wait(SOON)
-    made = collections.Counter(re.findall(r"^\d+\s+(\w+)\(", trace.read_text(errors="replace"), re.MULTILINE))
+    told = trace.read_text(errors="replace")
+    indexes = re.findall(r'^(\d+)\s+rename\w*\(.*"chat\.json"', told, re.MULTILINE)
+    assert len(indexes) <= TURNS + 2, f"chat.json was written {len(indexes)} times in {TURNS} turns"  # the first three turns may still wait for it
+    made = collections.Counter(call for thread, call in re.findall(r"^(\d+)\s+(\w+)\(", told, re.MULTILINE) if thread not in indexes)
     cost = {name: sum(made[call] for call in kinds) / TURNS for name, kinds in KINDS.items()}
     cost["bytes"] = (bytes_below(chats) - before) / TURNS
     reach = reach_of(chats)
