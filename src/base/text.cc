@@ -75,6 +75,13 @@ constexpr std::array<std::uint8_t, 256> kValues = [] {
   return values;
 }();
 
+// The two characters of each 12 bits.
+constexpr auto kPairs = [] {
+  std::array<std::array<char, 2>, 4096> pairs{};
+  for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] = {kAlphabet[i >> 6], kAlphabet[i & 63]};
+  return pairs;
+}();
+
 std::uint8_t Value(char c) { return kValues[static_cast<unsigned char>(c)]; }
 
 }  // namespace
@@ -86,12 +93,10 @@ void AppendBase64Url(std::string& out, std::string_view bytes) {
   std::size_t at = out.size();
   out.resize(at + whole / 3 * 4 + (tail == 0 ? 0 : tail + 1));
   char* to = out.data() + at;
-  for (std::size_t i = 0; i < whole; i += 3) {
+  for (std::size_t i = 0; i < whole; i += 3, to += 4) {
     const std::uint32_t group = byte(i) << 16 | byte(i + 1) << 8 | byte(i + 2);
-    *to++ = kAlphabet[group >> 18];
-    *to++ = kAlphabet[group >> 12 & 63];
-    *to++ = kAlphabet[group >> 6 & 63];
-    *to++ = kAlphabet[group & 63];
+    std::memcpy(to, kPairs[group >> 12].data(), 2);
+    std::memcpy(to + 2, kPairs[group & 4095].data(), 2);
   }
   if (tail == 0) return;
   const std::uint32_t group = byte(whole) << 16 | (tail == 2 ? byte(whole + 1) << 8 : 0);

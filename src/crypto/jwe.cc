@@ -2,6 +2,7 @@
 
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/modes.h>
 
 #include <array>
 #include <cstdlib>
@@ -31,9 +32,21 @@ const EVP_CIPHER* Gcm() {
   static const EVP_CIPHER* const cipher = EVP_CIPHER_fetch(nullptr, "AES-256-GCM", nullptr);
   return cipher;
 }
-const EVP_CIPHER* KeyWrap() {
-  static const EVP_CIPHER* const cipher = EVP_CIPHER_fetch(nullptr, "AES-256-WRAP", nullptr);
+const EVP_CIPHER* Blocks() {
+  static const EVP_CIPHER* const cipher = EVP_CIPHER_fetch(nullptr, "AES-256-ECB", nullptr);
   return cipher;
+}
+
+// libcrypto's own key wrap (AES-256-WRAP) does not use the machine's instructions for AES, and takes ten times as long
+// as this: its wrap over its block cipher, which does.
+bool StartBlocks(const CipherContext& context, const SecretKey& key, int encrypts) {
+  return EVP_CipherInit_ex2(context.get(), Blocks(), key.data(), nullptr, encrypts, nullptr) == 1 &&
+         EVP_CIPHER_CTX_set_padding(context.get(), 0) == 1;
+}
+void CipherBlock(const unsigned char in[16], unsigned char out[16], const void* context) {
+  int size = 0;
+  auto* const cipher = static_cast<EVP_CIPHER_CTX*>(const_cast<void*>(context));
+  if (EVP_CipherUpdate(cipher, out, &size, in, 16) != 1 || size != 16) std::abort();  // not after StartBlocks
 }
 
 unsigned char* Bytes(std::string& text) { return reinterpret_cast<unsigned char*>(text.data()); }
@@ -108,25 +121,21 @@ Result<std::string> GcmOpen(const SecretKey& key, std::string_view associated_da
 
 Result<std::string> WrapKey(const SecretKey& wrapping_key, const SecretKey& key) {
   const CipherContext context = NewContext();
-  EVP_CIPHER_CTX_set_flags(context.get(), EVP_CIPHER_CTX_FLAG_WRAP_ALLOW);
+  if (!StartBlocks(context, wrapping_key, /*encrypts=*/1)) return CryptoFailure();
   std::string wrapped(kWrappedKeyBytes, '\0');
-  int size = 0;
-  const bool ok = EVP_EncryptInit_ex2(context.get(), KeyWrap(), wrapping_key.data(), nullptr, nullptr) == 1 &&
-                  EVP_EncryptUpdate(context.get(), Bytes(wrapped), &size, key.data(), SecretKey::kBytes) == 1 &&
-                  size == static_cast<int>(kWrappedKeyBytes);
-  if (!ok) return CryptoFailure();
+  const std::size_t size =
+      CRYPTO_128_wrap(context.get(), nullptr, Bytes(wrapped), key.data(), SecretKey::kBytes, &CipherBlock);
+  if (size != kWrappedKeyBytes) return CryptoFailure();
   return wrapped;
 }
 
 Result<SecretKey> UnwrapKey(const SecretKey& wrapping_key, std::string_view wrapped) {
   const CipherContext context = NewContext();
-  EVP_CIPHER_CTX_set_flags(context.get(), EVP_CIPHER_CTX_FLAG_WRAP_ALLOW);
+  if (!StartBlocks(context, wrapping_key, /*encrypts=*/0)) return CryptoFailure();
   std::array<char, kWrappedKeyBytes> bytes{};  // libcrypto may use the eight bytes beyond the key
-  int size = 0;
-  if (EVP_DecryptInit_ex2(context.get(), KeyWrap(), wrapping_key.data(), nullptr, nullptr) != 1) return CryptoFailure();
-  const bool ok = EVP_DecryptUpdate(context.get(), reinterpret_cast<unsigned char*>(bytes.data()), &size,
-                                    Bytes(wrapped), static_cast<int>(wrapped.size())) == 1 &&
-                  size == static_cast<int>(SecretKey::kBytes);
+  const bool ok = wrapped.size() == kWrappedKeyBytes &&
+                  CRYPTO_128_unwrap(context.get(), nullptr, reinterpret_cast<unsigned char*>(bytes.data()),
+                                    Bytes(wrapped), wrapped.size(), &CipherBlock) == SecretKey::kBytes;
   auto key = SecretKey::FromBytes({bytes.data(), SecretKey::kBytes});
   WipeBytes(bytes.data(), bytes.size());
   if (!ok || !key) {
