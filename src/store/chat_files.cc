@@ -97,10 +97,6 @@ bool IsLong(const Interaction& interaction) {
   return false;
 }
 
-std::string FileDigest(const RecordPlace& place, std::string_view text) {
-  return Sha256Digest({RecordName(place.chat, place.interaction), "\n", text});
-}
-
 bool EndsInsideString(std::string_view json) {
   bool inside = false;
   for (std::size_t i = 0; i < json.size(); ++i) {
@@ -209,10 +205,8 @@ std::optional<KnownState> ChatFiles::ReadParentState(const ChatId& chat, const R
   return KnownState{.totals = TotalsOf(*state), .state = std::move(state)};
 }
 
-Result<std::string> ChatFiles::ReadFileDigest(const ChatId& chat, InteractionId id) const {
-  return file_system_.ReadFile(InteractionFile(root_, chat, id), kMaxRecordBytes).map([&](const std::string& text) {
-    return FileDigest({.chat = chat, .interaction = id}, text);
-  });
+Result<std::size_t> ChatFiles::ReadFileHash(const ChatId& chat, InteractionId id) const {
+  return file_system_.ReadFile(InteractionFile(root_, chat, id), kMaxRecordBytes).map(std::hash<std::string>());
 }
 
 Result<InteractionFiles> ChatFiles::ListInteractions(const ChatId& chat) const {
@@ -382,7 +376,7 @@ Result<WrittenInteraction> ChatFiles::WriteSealed(const RecordPlace& place, Seal
                                                   Durability durability) {
   TRY(file.Commit(sealed.text, durability));
   return WrittenInteraction{.digest = std::move(sealed.digest),
-                            .file_digest = FileDigest(place, sealed.text),
+                            .file_hash = std::hash<std::string>()(sealed.text),
                             .bytes = sealed.bytes,
                             .verbatim = sealed.verbatim,
                             .state_link = std::move(sealed.state_link)};

@@ -530,7 +530,7 @@ void FileInteractionStore::KeepState(const Interaction& interaction, const Writt
   if (written.state_link) return KeepLong(interaction.chat_id, written.digest, state, written.state_link->totals);
   if (!written.verbatim || written.bytes > 2 * kFullStateBytes) return;
   short_states_.Put(interaction.chat_id.str(),
-                    {.interaction = interaction.id, .file_digest = written.file_digest, .state = state},
+                    {.interaction = interaction.id, .file_hash = written.file_hash, .state = state},
                     kEntryBytes + MemoryOf(state));
 }
 
@@ -759,7 +759,7 @@ Result<void> FileInteractionStore::CheckVersion(const ChatId& chat, InteractionI
 Result<std::optional<AgentState>> FileInteractionStore::LoadFinalState(const ChatId& chat, InteractionId id) {
   // Taken out, because the turn that asks for it will save the next one.
   if (auto kept = short_states_.Take(chat.str()); kept && kept->interaction == id) {
-    if (files_.ReadFileDigest(chat, id) == kept->file_digest) return std::move(kept->state);
+    if (files_.ReadFileHash(chat, id) == kept->file_hash) return std::move(kept->state);
   }
   return LoadInteraction(chat, id).map(
       [](Interaction interaction) { return std::move(interaction.final_agent_state); });

@@ -144,10 +144,10 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
     // `named`.
     std::map<std::uint32_t, std::uint32_t> parents;
   };
-  // The final state of an interaction whose file had this digest.
+  // The final state of an interaction whose file had this hash.
   struct KeptState {
     InteractionId interaction;
-    std::string file_digest;
+    std::size_t file_hash;
     AgentState state;
   };
   enum class Missing { kFail, kLeave, kCreate };  // kCreate: with its directories
