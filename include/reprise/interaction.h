@@ -57,13 +57,17 @@ class SharedText {
   SharedText() = default;
   SharedText(const char* text) : SharedText(std::string(text)) {}
   SharedText(std::string text) : text_(std::make_shared<const std::string>(std::move(text))) {}
-  SharedText(std::shared_ptr<const std::string> text) : text_(std::move(text)) {}
+  // `literal`: the same as a JSON string, if somebody has it.
+  SharedText(std::shared_ptr<const std::string> text, std::shared_ptr<const std::string> literal = nullptr)
+      : text_(std::move(text)), literal_(std::move(literal)) {}
   std::string_view view() const { return text_ ? *text_ : std::string_view(); }
+  // Empty if nobody has it.
+  std::string_view literal() const { return literal_ ? *literal_ : std::string_view(); }
   std::string str() const { return std::string(view()); }
   bool operator==(const SharedText& other) const { return view() == other.view(); }
 
  private:
-  std::shared_ptr<const std::string> text_;
+  std::shared_ptr<const std::string> text_, literal_;
 };
 
 // A part of a body. Numbers are unsigned; indices of messages are those of the interaction's final state.

@@ -87,6 +87,15 @@ Result<SentResponse> SentResponseFromJson(const Json& json, const std::string& a
 // {"client":"browser","tools":{...}}].
 Json ToJson(const std::vector<ToldTool>& tools);
 Json ToJson(const SentRequest& request);
+void AppendJson(std::string& out, const SentRequest& request);
+// As an interaction has it: without the name of the model and the usage that the interaction itself tells.
+struct RecordedRequest {
+  const SentRequest& request;
+  const std::string* model = nullptr;  // the interaction's; null: none
+  const TokenUsage* usage = nullptr;   // of the round's answer; null: this is not the request for it
+};
+Json ToJson(const RecordedRequest& recorded);
+void AppendJson(std::string& out, const RecordedRequest& recorded);
 // `model`: that of a request which names none.
 Result<SentRequest> SentRequestFromJson(const Json& json, const std::string& model = {});
 

@@ -80,22 +80,14 @@ void Write(auto& out, const RunRecord& record, const Interaction& of) {
   if (record.redacted) out["redacted"] = true;
   if (record.what_if) out["what_if"] = *record.what_if;
   if (record.requests) {
-    Json requests = Json::array();
     const auto told = UsageByRound(of.events);
     const std::string model = OwnName(of.model);
+    std::vector<RecordedRequest> requests;
     for (const SentRequest& each : *record.requests) {
-      Json request = ToJson(each);
-      if (each.model == model) request.erase("model");
-      if (const auto known = told.find(each.round); IsOfRound(each) && known != told.end()) {
-        Json& response = request["response"];
-        if (each.response->usage == known->second)
-          response.erase("usage");
-        else
-          WriteUsage(response["usage"], each.response->usage);
-      }
-      requests.push_back(std::move(request));
+      const auto known = IsOfRound(each) ? told.find(each.round) : told.end();
+      requests.push_back({each, &model, known != told.end() ? &known->second : nullptr});
     }
-    out["requests"] = std::move(requests);
+    WriteList(out, "requests", requests);
   }
 }
 

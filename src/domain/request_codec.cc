@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "base/try.h"
 #include "domain/codec.h"
@@ -42,12 +45,36 @@ Result<BodyMark> MarkFromJson(const Json& json) {
   return BodyMark{json[0].get<std::uint64_t>(), json[1].get<std::string>()};
 }
 
-Json ToJson(const BodyPiece& piece) {
+}  // namespace
+
+static Json ToJson(const BodyPiece& piece) {
   if (piece.kind == BodyPiece::Kind::kText) return piece.text.view();
   if (piece.kind == BodyPiece::Kind::kFile) return {{"file", piece.text.view()}};
   const Json value = HasCall(piece.kind) ? Json{piece.first, piece.second} : Json(piece.first);
   return {{kPieces[static_cast<int>(piece.kind)], value}};
 }
+
+static void AppendJson(std::string& out, const BodyPiece& piece) {
+  if (piece.kind != BodyPiece::Kind::kText) {
+    out += DumpJson(ToJson(piece));
+  } else if (const std::string_view literal = piece.text.literal(); !literal.empty()) {
+    out += literal;
+  } else {
+    AppendJsonString(out, piece.text.view());
+  }
+}
+
+static Json ToJson(const ToldModule& module) {
+  return module.bytes ? Json{module.name, *module.bytes} : Json(module.name);
+}
+
+static void AppendJson(std::string& out, const ToldModule& module) {
+  if (module.bytes) out += '[';
+  AppendJsonString(out, module.name);
+  if (module.bytes) out.append(1, ',').append(std::to_string(*module.bytes)).append(1, ']');
+}
+
+namespace {
 
 Result<BodyPiece> PieceFromJson(const Json& json) {
   if (json.is_string()) return BodyPiece{.text = json.get<std::string>()};
@@ -71,8 +98,6 @@ Result<BodyPiece> PieceFromJson(const Json& json) {
   }
   return NotA("piece");
 }
-
-Json ToJson(const ToldModule& module) { return module.bytes ? Json{module.name, *module.bytes} : Json(module.name); }
 
 Result<ToldModule> ModuleFromJson(const Json& json) {
   if (json.is_string()) return ToldModule{json.get<std::string>()};
@@ -103,19 +128,54 @@ Result<void> ReadTools(const Json& json, std::vector<ToldTool>& tools) {
 
 }  // namespace
 
+namespace {
+
+// Tools of one origin. No name is there twice.
+struct ToolsOfOrigin {
+  std::span<const ToldTool> tools;
+};
+
+std::vector<ToolsOfOrigin> ByOrigin(std::span<const ToldTool> tools) {
+  std::vector<ToolsOfOrigin> groups;
+  std::set<std::string_view> names;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < tools.size(); ++i) {
+    const auto of = [](const ToolOrigin& each) { return std::tie(each.kind, each.name, each.version, each.revision); };
+    const bool is_same = i > begin && of(tools[i].origin) == of(tools[begin].origin);
+    if (is_same && names.insert(tools[i].name).second) continue;
+    if (i > begin) groups.push_back({tools.subspan(begin, i - begin)});
+    begin = i;
+    names = {tools[i].name};
+  }
+  if (begin < tools.size()) groups.push_back({tools.subspan(begin)});
+  return groups;
+}
+
+void Write(auto& out, const ToolsOfOrigin& group) {
+  const ToolOrigin& origin = group.tools.front().origin;
+  out[NameOf(origin.kind)] = origin.name;
+  if (!origin.version.empty()) out["version"] = origin.version;
+  if (!origin.revision.empty()) out["revision"] = origin.revision;
+  WriteObject(out, "tools", [&](auto& tools) {
+    for (const auto& [name, of] : group.tools) tools[name] = of.digest;
+  });
+}
+
+Json ToJson(const ToolsOfOrigin& group) {
+  Json json = Json::object();
+  Write(json, group);
+  return json;
+}
+
+void AppendJson(std::string& out, const ToolsOfOrigin& group) {
+  AppendJsonObject(out, [&](auto& object) { Write(object, group); });
+}
+
+}  // namespace
+
 Json ToJson(const std::vector<ToldTool>& tools) {
   Json list = Json::array();
-  for (const auto& [name, origin] : tools) {
-    Json of = {{NameOf(origin.kind), origin.name}};
-    if (!origin.version.empty()) of["version"] = origin.version;
-    if (!origin.revision.empty()) of["revision"] = origin.revision;
-    const auto is_same = [&](Json each) {
-      each.erase("tools");
-      return each == of;
-    };
-    if (list.empty() || !is_same(list.back())) list.push_back(of);
-    list.back()["tools"][name] = origin.digest;
-  }
+  for (const ToolsOfOrigin& group : ByOrigin(tools)) list.push_back(ToJson(group));
   return list;
 }
 
@@ -135,14 +195,24 @@ std::size_t AttemptOf(const std::vector<SentRequest>& requests, std::size_t inde
 
 std::string_view ToString(SentResponse::Finish finish) { return kFinishes[static_cast<int>(finish)]; }
 
+namespace {
+
+// Leaves out `usage`.
+void Write(auto& out, const SentResponse& response, const std::string& asked, const TokenUsage& usage) {
+  out["ms"] = response.ms;
+  if (response.first_token_ms) out["first_token_ms"] = *response.first_token_ms;
+  if (!response.error.empty()) out["error"] = response.error;
+  if (response.finish != SentResponse::Finish::kStop) out["finish"] = ToString(response.finish);
+  if (response.model != (response.error.empty() ? asked : "")) out["model"] = response.model;
+  if (response.usage != usage) WriteObject(out, "usage", [&](auto& object) { WriteUsage(object, response.usage); });
+  if (!response.request_id.empty()) out["request_id"] = response.request_id;
+}
+
+}  // namespace
+
 Json ToJson(const SentResponse& response, const std::string& asked) {
-  Json json = {{"ms", response.ms}};
-  if (response.first_token_ms) json["first_token_ms"] = *response.first_token_ms;
-  if (!response.error.empty()) json["error"] = response.error;
-  if (response.finish != SentResponse::Finish::kStop) json["finish"] = ToString(response.finish);
-  if (response.model != (response.error.empty() ? asked : "")) json["model"] = response.model;
-  if (response.usage != TokenUsage{}) WriteUsage(json["usage"], response.usage);
-  if (!response.request_id.empty()) json["request_id"] = response.request_id;
+  Json json = Json::object();
+  Write(json, response, asked, TokenUsage{});
   return json;
 }
 
@@ -200,26 +270,40 @@ Result<RequestMarks> RequestMarksFromJson(const Json& json) {
 
 std::string_view ToString(SentRequest::Purpose purpose) { return kPurposes[static_cast<int>(purpose)]; }
 
-Json ToJson(const SentRequest& request) {
-  Json json = {{"at", FormatTimestamp(request.at)},
-               {"model", request.model},
-               {"digest", request.body.digest},
-               {"bytes", request.body.bytes},
-               {"body", Json::array()}};
-  if (request.round > 0) json["round"] = request.round;
-  if (request.purpose != SentRequest::Purpose::kTurn) json["purpose"] = ToString(request.purpose);
-  if (!request.address.empty()) json["address"] = request.address;
-  if (!request.call_id.empty()) json["call_id"] = request.call_id;
-  if (request.modules) {
-    json["modules"] = Json::array();
-    for (const ToldModule& module : *request.modules) json["modules"].push_back(ToJson(module));
+static void Write(auto& out, const RecordedRequest& recorded) {
+  const SentRequest& request = recorded.request;
+  out["at"] = FormatTimestamp(request.at);
+  if (recorded.model == nullptr || request.model != *recorded.model) out["model"] = request.model;
+  out["digest"] = request.body.digest;
+  out["bytes"] = request.body.bytes;
+  WriteList(out, "body", request.body.pieces);
+  if (request.round > 0) out["round"] = request.round;
+  if (request.purpose != SentRequest::Purpose::kTurn) out["purpose"] = ToString(request.purpose);
+  if (!request.address.empty()) out["address"] = request.address;
+  if (!request.call_id.empty()) out["call_id"] = request.call_id;
+  if (request.modules) WriteList(out, "modules", *request.modules);
+  if (!request.tools.empty()) WriteList(out, "tools", ByOrigin(request.tools));
+  if (request.body.before) out["before"] = ToJson(*request.body.before);
+  if (request.response) {
+    WriteObject(out, "response", [&](auto& response) {
+      Write(response, *request.response, request.model, recorded.usage != nullptr ? *recorded.usage : TokenUsage{});
+    });
   }
-  if (!request.tools.empty()) json["tools"] = ToJson(request.tools);
-  if (request.body.before) json["before"] = ToJson(*request.body.before);
-  for (const BodyPiece& piece : request.body.pieces) json["body"].push_back(ToJson(piece));
-  if (request.response) json["response"] = ToJson(*request.response, request.model);
+}
+
+Json ToJson(const RecordedRequest& recorded) {
+  Json json = Json::object();
+  Write(json, recorded);
   return json;
 }
+
+void AppendJson(std::string& out, const RecordedRequest& recorded) {
+  AppendJsonObject(out, [&](auto& object) { Write(object, recorded); });
+}
+
+Json ToJson(const SentRequest& request) { return ToJson(RecordedRequest{request}); }
+
+void AppendJson(std::string& out, const SentRequest& request) { AppendJson(out, RecordedRequest{request}); }
 
 Result<SentRequest> SentRequestFromJson(const Json& json, const std::string& model) {
   JsonReader reader(json, "request");

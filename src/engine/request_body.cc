@@ -117,7 +117,35 @@ class Digests {
   std::vector<std::string> digests_;
 };
 
-std::string TailDigest(std::string_view tail) { return Digests::Shortened(Sha256Digest({tail})); }
+// A text that is the same in a thousand new chats, with what each of them needs of it.
+struct KnownText {
+  explicit KnownText(std::string_view of) : text(of), digest(Digests::Shortened(Sha256Digest({of}))) {
+    AppendJsonString(literal, of);
+  }
+  bool operator==(std::string_view other) const { return text == other; }
+
+  const std::string text, digest;
+  std::string literal;  // as a JSON string
+};
+
+// Prompts and lists of tools are long; what is longer still is somebody's message. null: `text` is neither.
+std::shared_ptr<const KnownText> Known(std::string_view text) {
+  constexpr std::size_t kLong = std::size_t{1} << 10, kTooLong = std::size_t{1} << 18;
+  static Interned<KnownText, 4> known;
+  return text.size() < kLong || text.size() > kTooLong ? nullptr : known.Share(text);
+}
+
+SharedText Kept(std::string_view text) {
+  const auto known = Known(text);
+  if (!known) return std::string(text);
+  return {std::shared_ptr<const std::string>(known, &known->text),
+          std::shared_ptr<const std::string>(known, &known->literal)};
+}
+
+std::string TailDigest(std::string_view tail) {
+  const auto known = Known(tail);
+  return known ? known->digest : Digests::Shortened(Sha256Digest({tail}));
+}
 
 // The inside of the JSON string that clients write for `text`.
 std::string Escaped(std::string_view text) {
@@ -153,13 +181,6 @@ std::optional<std::string_view> BytesOf(const BodyPiece& piece, std::string_view
   if (piece.second >= calls.size()) return std::nullopt;
   const std::string& arguments = calls[piece.second].arguments;
   return piece.kind == BodyPiece::Kind::kQuoted ? escaped(arguments) : arguments;
-}
-
-// The prompt and the tools are the same in a thousand new chats, and long.
-SharedText Kept(std::string_view text) {
-  constexpr std::size_t kLong = 1024;
-  static Interned<std::string> known;
-  return text.size() < kLong ? SharedText(std::string(text)) : SharedText(known.Share(std::string(text)));
 }
 
 // Finds the texts of messages in a body. An index of their first bytes keeps this linear; a search for each text would
@@ -297,16 +318,14 @@ ShortBody ShortenBody(std::string_view body, const RequestMarks* before, const M
     sizes = conversation->ends;
     sizes.insert(sizes.begin(), conversation->open);
   }
+  const std::string_view end = conversation ? body.substr(conversation->close) : std::string_view();
   const std::size_t own = sizes.size();
   for (const BodyMark& mark : before != nullptr ? before->heads : std::vector<BodyMark>()) sizes.push_back(mark.bytes);
   const Digests digests(body, sizes);
   ShortBody result{.body = {.digest = digests.whole(), .bytes = body.size()},
                    .marks = {.place = {InteractionId::FromNumber(1)}}};
   for (std::size_t i = 0; i < own; ++i) result.marks.heads.push_back({sizes[i], digests.OfHead(sizes[i])});
-  if (conversation) {
-    const std::string_view end = body.substr(conversation->close);
-    result.marks.tail = BodyMark{end.size(), TailDigest(end)};
-  }
+  if (conversation) result.marks.tail = BodyMark{end.size(), TailDigest(end)};
   std::vector<BodyPiece>& pieces = result.body.pieces;
   std::string_view rest = body;
   std::optional<BodyPiece> tail;
@@ -340,6 +359,9 @@ ShortBody ShortenBody(std::string_view body, const RequestMarks* before, const M
       result.marks.has_files = before->has_files;
     }
   }
+  // Nothing behind the conversation is a message.
+  const std::string_view after = tail || end.size() > rest.size() ? std::string_view() : end;
+  rest.remove_suffix(after.size());
   // What follows a repeated message is new, and so are its messages. No more can be in so many bytes.
   const std::size_t new_messages = std::min(messages.size(), 2 + rest.size() / MessageFinder::kShortest);
   const std::size_t first = only_new ? messages.size() - new_messages : 0;
@@ -357,6 +379,7 @@ ShortBody ShortenBody(std::string_view body, const RequestMarks* before, const M
     }
   }
   finder.Cut(rest, pieces);
+  if (!after.empty()) pieces.push_back({.text = Kept(after)});
   if (tail) pieces.push_back(*std::move(tail));
   return result;
 }

@@ -394,7 +394,13 @@ std::optional<std::size_t> RunJournal::AddRequest(InteractionId id, const AgentO
     request.modules = sent.sources->modules;
     request.tools = sent.sources->tools;
   }
-  if (is_kept_) AddItem(kRequest, DumpJson(Json{ToJson(request), ToJson(body.marks)}));
+  if (is_kept_) {
+    const std::size_t begin = BeginItem(kRequest);
+    pending_ += '[';
+    AppendJson(pending_, request);
+    pending_.append(1, ',').append(DumpJson(ToJson(body.marks))).append(1, ']');
+    EndItem(begin);
+  }
   std::erase_if(marks_,
                 [&](const Marked& each) { return each.purpose == sent.purpose && each.call_id == sent.call_id; });
   marks_.push_back({sent.purpose, sent.call_id, std::move(body.marks)});

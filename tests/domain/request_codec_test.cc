@@ -111,8 +111,18 @@ TEST_CASE("A turn's usage is in its event alone") {
 }
 
 TEST_CASE("A request is read as it was written") {
-  const SentRequest sent = Sample();
+  SentRequest sent = Sample();
   CHECK(SentRequestFromJson(ToJson(sent)) == sent);
+  std::string text;
+  AppendJson(text, sent);
+  CHECK(text == DumpJson(ToJson(sent)));
+  // Of one origin, in a row or not; a name twice, as only a damaged record has it.
+  const ToolOrigin docs{.kind = ToolOrigin::Kind::kServer, .name = "docs", .digest = "d1"};
+  ToolOrigin newer = docs;
+  newer.version = "2";
+  sent.tools = {{"a", docs}, {"b", docs}, {"c", newer}, {"d", docs}, {"d", docs}};
+  CHECK(SentRequestFromJson(ToJson(sent)) == sent);
+  CHECK(ToJson(sent.tools).size() == 4);
   const SentRequest least{.at = sent.at, .model = "m", .body = {.digest = sent.body.digest}};
   CHECK(SentRequestFromJson(ToJson(least)) == least);
   const RequestMarks marks{.place = {InteractionId::FromNumber(3), 1},
