@@ -79,7 +79,8 @@ void AutoExport::Add(const Interaction& interaction, const std::string& tenant) 
 
 bool AutoExport::Write(const Interaction& interaction, const std::string& tenant) {
   if (!finder_) finder_.emplace(std::move(secrets_));
-  for (const std::string& secret : *learned_->All()) finder_->Learn(secret);
+  const auto learned = learned_->All();  // which other threads add to
+  for (const std::string& secret : *learned) finder_->Learn(secret);
   const auto redacted = finder_->TakenFrom(interaction);
   if (!redacted) return false;
   const bool is_atif = options_.format == "atif";
