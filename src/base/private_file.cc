@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/atomic_write.h"
+#include "base/posix_file_system.h"
 #include "base/system.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -128,11 +129,42 @@ Result<void> MoveToFreeName(const std::string& from, const std::string& to) {
   return CheckNothingThere(to).and_then([&] { return Disk().Rename(from, to); });
 }
 
-Result<void> WriteOutputFile(const std::string& path, std::string_view content, bool replace) {
+namespace {
+
+// Into what stands at `path`, which stays what it is. `flags`: how it is opened.
+Result<void> WriteInto(const std::string& path, std::string_view content, int flags) {
+  const auto failed = [&] {
+    const std::string why = errno == ENXIO ? "nobody reads from it" : std::strerror(errno);
+    return Fail(ErrorCode::kIo, "cannot write to " + path + ": " + why);
+  };
+  // O_NONBLOCK: a fifo without a reader must fail, not wait. What it cannot take at once is then waited for.
+  UniqueFd file(::open(path.c_str(), flags | O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600));
+  if (file.get() < 0 || ::fcntl(file.get(), F_SETFL, 0) != 0) return failed();
+  while (!content.empty()) {
+    const ssize_t wrote = ::write(file.get(), content.data(), content.size());
+    if (wrote < 0 && errno != EINTR) return failed();
+    content.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(wrote, 0)));
+  }
+  if (::fsync(file.get()) != 0 && errno != EINVAL && errno != ENOTSUP && errno != EROFS) return failed();
+  return ::close(file.Release()) == 0 ? Result<void>() : failed();
+}
+
+}  // namespace
+
+Result<void> WriteOutputFile(const std::string& given, std::string_view content, bool replace) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return Exists(path + " is a folder");
+  const bool is_there = ::stat(given.c_str(), &status) == 0;
+  if (is_there && S_ISDIR(status.st_mode)) return Exists(given + " is a folder");
   // Checked before anything is written, and again in the last step.
-  if (auto free = CheckNothingThere(path); !free && !replace) return free;
+  if (auto free = CheckNothingThere(given); !free && !replace) return free;
+  std::error_code none;
+  const bool is_link = std::filesystem::is_symlink(given, none);
+  // A link may lead to nothing, or to a file that this process has open as /dev/stdout.
+  const bool is_open = given.starts_with("/dev/") || given.starts_with("/proc/");
+  if (is_there ? !S_ISREG(status.st_mode) || is_open : is_link) {
+    return WriteInto(given, content, is_open ? O_APPEND : O_CREAT | O_TRUNC);
+  }
+  const std::string path = is_link ? std::filesystem::canonical(given, none).string() : given;
   auto written = replace ? ReplaceFile(Disk(), path, content) : WriteNewFile(path, content);
   if (written) written = Disk().SyncDirectory(ParentDirectory(path));
   if (!written && IsNotFound(written.error())) {

@@ -21,7 +21,8 @@ Result<std::string> ReadOwnFile(const std::string& path, std::size_t max_bytes);
 Result<std::string> ReadToken(const std::string& path);
 
 // Writes a file of mode 0600 atomically and durably. kConflict (reason "file_exists") if it exists and `replace` is
-// false; never replaces a folder. The message names the path for the person at the terminal.
+// false; never replaces a folder. With `replace` a symbolic link stays and its target is replaced, and what is no
+// regular file (a device, a fifo) is written into. The message names the path for the person at the terminal.
 Result<void> WriteOutputFile(const std::string& path, std::string_view content, bool replace);
 
 // Whether a path, which need not exist, is this folder or lies in it after symbolic links are resolved.

@@ -44,6 +44,9 @@ Error SystemError(int error, const std::string& what, std::string io_message) {
     case ENOSPC:
     case EDQUOT:
       return MakeError(ErrorCode::kStorageFull, "no space left to store this", std::move(detail));
+    case EACCES:
+    case EPERM:
+      return MakeError(ErrorCode::kIo, "there is no permission to do this", std::move(detail));
     case EMFILE:
     case ENFILE:
       return unavailable("too_many_files", "too many files and connections are open; try again");

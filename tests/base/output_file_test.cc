@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <iterator>
+#include <string>
+#include <thread>
 
 #include "base/private_file.h"
 #include "support/fixtures.h"
@@ -33,6 +35,34 @@ TEST_CASE("WriteOutputFile: writes a new private file, and replaces one only on 
   CHECK(Entries(dir) == 1);
   CHECK(WriteOutputFile(dir.File("none/out"), "x", /*replace=*/false).error().message ==
         "there is no folder " + dir.File("none"));
+}
+
+TEST_CASE("WriteOutputFile: what stands there stays what it is", "[base]") {
+  namespace fs = std::filesystem;
+  const TempDirectory dir;
+  const std::string link = dir.File("link"), target = dir.Write("target", "old");
+  fs::create_symlink("target", link);
+  CHECK_FALSE(WriteOutputFile(link, "new", /*replace=*/false));
+  REQUIRE(WriteOutputFile(link, "new", /*replace=*/true));
+  CHECK((fs::is_symlink(link) && ReadText(target) == "new"));
+  fs::remove(target);
+  REQUIRE(WriteOutputFile(link, "anew", /*replace=*/true));
+  CHECK((fs::is_symlink(link) && ReadText(target) == "anew"));
+
+  const std::string fifo = dir.File("fifo");
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  CHECK(WriteOutputFile(fifo, "x", /*replace=*/true).error().message ==
+        "cannot write to " + fifo + ": nobody reads from it");
+  const std::string content(1 << 20, 'x');  // more than a pipe holds
+  std::string got;
+  std::jthread reader([&] { got = ReadText(fifo); });
+  while (!WriteOutputFile(fifo, content, /*replace=*/true)) std::this_thread::yield();  // until the reader is there
+  reader.join();
+  CHECK((fs::is_fifo(fifo) && got == content));
+
+  REQUIRE(WriteOutputFile("/dev/null", "x", /*replace=*/true));
+  CHECK(fs::is_character_file("/dev/null"));
+  CHECK(WriteOutputFile(dir.path(), "x", /*replace=*/true).error().reason == "file_exists");
 }
 
 TEST_CASE("MoveToFreeName: never replaces a file, a folder or a dangling link that appeared meanwhile", "[base]") {
