@@ -13,6 +13,8 @@ namespace {
 
 using Places = std::vector<std::size_t>;
 
+constexpr std::size_t kMostRuns = 10;  // of a test, for each run that an outcome must lead by
+
 Places Both(Places some, const Places& others) {
   some.insert(some.end(), others.begin(), others.end());
   return some;
@@ -31,12 +33,16 @@ class Search {
   }
 
   Result<Bisection> Run() {
+    auto found = Find();
+    return is_undecided_ ? End(Bisection::End::kUndecided) : found;
+  }
+
+ private:
+  Result<Bisection> Find() {
     Places all(differences_);
     for (std::size_t i = 0; i < differences_; ++i) all[i] = i;
-    found_.recorded = TRY(Test({}));
-    if (!found_.recorded.passes) return End(Bisection::End::kRecordedFails);
-    found_.current = TRY(Test(all));
-    if (found_.current.passes) return End(Bisection::End::kCurrentPasses);
+    if (!TRY(Test({})).passes) return End(Bisection::End::kRecordedFails);
+    if (TRY(Test(all)).passes) return End(Bisection::End::kCurrentPasses);
     found_.causes = all;
     while (found_.causes.size() > 1) {
       const auto middle = found_.causes.begin() + static_cast<std::ptrdiff_t>(found_.causes.size() / 2);
@@ -50,15 +56,15 @@ class Search {
     return End(is_cause ? Bisection::End::kFound : Bisection::End::kContradictory);
   }
 
- private:
   Result<Bisection> End(Bisection::End end) {
     found_.end = end;
     if (end != Bisection::End::kFound) found_.causes.clear();
-    found_.error = std::min(1.0, error_ * static_cast<double>(found_.tests));
+    found_.error = is_undecided_ ? 1 : std::min(1.0, error_ * static_cast<double>(found_.tests));
     return found_;
   }
 
-  // Runs until one outcome leads by `lead_` runs, which is where the ratio of both likelihoods reaches its bound.
+  // Runs until one outcome leads by `lead_` runs, which is where the ratio of both likelihoods reaches its bound. An
+  // outcome that is as often this as that never leads, so the runs have a limit: a test that decides seldom comes near.
   Result<Tested> Test(const Places& current) {
     std::vector<bool> is_current(differences_);
     for (const std::size_t each : current) is_current[each] = true;
@@ -69,7 +75,8 @@ class Search {
       const std::size_t failed = tested.runs - tested.passed;
       return std::max(tested.passed, failed) - std::min(tested.passed, failed);
     };
-    while (lead() < lead_) {
+    const std::size_t most = kMostRuns * lead_;
+    while (lead() < lead_ && tested.runs < most) {
       const std::size_t runs = std::clamp<std::size_t>(lead_ - lead(), 1, std::max<std::size_t>(options_.together, 1));
       tested.passed += TRY(run_(is_current, runs));
       tested.runs += runs;
@@ -77,6 +84,10 @@ class Search {
     tested.passes = tested.passed * 2 > tested.runs;
     ++found_.tests;
     found_.runs += tested.runs;
+    if (current.empty()) found_.recorded = tested;
+    if (current.size() == differences_) found_.current = tested;
+    is_undecided_ = lead() < lead_;
+    if (is_undecided_) return Fail(ErrorCode::kUnavailable, "an outcome cannot be decided");
     return tested_.emplace(std::move(is_current), tested).first->second;
   }
 
@@ -95,7 +106,8 @@ class Search {
   const BisectOptions& options_;
   const CountPassed& run_;
   std::size_t lead_ = 1;
-  double error_ = 0;  // of a test
+  double error_ = 0;           // of a test
+  bool is_undecided_ = false;  // which ends the search
   std::map<std::vector<bool>, Tested> tested_;
   Bisection found_;
 };

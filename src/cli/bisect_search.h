@@ -30,6 +30,7 @@ struct Bisection {
     kRecordedFails,  // runs with the recorded input do not pass
     kCurrentPasses,  // runs with the current input pass
     kContradictory,  // the runs do not point to any differences: the outcome is noisier than `right`
+    kUndecided,      // runs with the same differences pass about as often as they fail
   };
   End end = End::kFound;
   std::vector<std::size_t> causes{};  // together they change the outcome, and no part of them does

@@ -89,4 +89,18 @@ TEST_CASE("Bisect: ends that do not differ are named, and nothing is searched", 
   }));
 }
 
+TEST_CASE("Bisect: an outcome that is as often this as that ends the search", "[bisect]") {
+  std::size_t asked = 0;
+  const auto found = Bisect(7, {}, [&asked](const auto&, std::size_t runs) -> Result<std::size_t> {
+    std::size_t passed = 0;
+    for (std::size_t i = 0; i < runs; ++i) passed += asked++ % 2;
+    return passed;
+  });
+  REQUIRE(found);
+  CHECK((found->end == Bisection::End::kUndecided && found->causes.empty() && found->tests == 1));
+  CHECK(found->runs == asked);
+  CHECK(asked <= 50);
+  CHECK(found->recorded.runs == asked);
+}
+
 }  // namespace reprise::test::bisect_search_test
