@@ -21,14 +21,15 @@ struct Divergence {
 // A difference between a request on record and the one that the agent of today sends at that point.
 struct Drift {
   // What has changed: a module of the system prompt, a tool's definition, a parameter of the request, the model, the
-  // project's instructions (AGENTS.md), a skill, what is summed up or cleared, or how this program writes a request.
-  enum class Cause { kModule, kTool, kParameter, kModel, kInstructions, kSkill, kCompaction, kProgram };
+  // project's instructions (AGENTS.md), a skill, what is summed up or cleared, how this program writes a request, or a
+  // rule of the configuration, which denies a call that ran.
+  enum class Cause { kModule, kTool, kParameter, kModel, kInstructions, kSkill, kCompaction, kProgram, kRule };
   std::uint64_t request = 0;      // index in RunRecord::requests
   Cause cause = Cause::kModule;   // by name: "module", "tool", ...
-  std::string name{};             // of the module, tool, parameter or skill; may be empty
-  std::string path{};             // where in the body: a JSON pointer (RFC 6901)
+  std::string name{};             // of the module, tool, parameter, skill or MCP server; may be empty
+  std::string path{};             // where in the body: a JSON pointer (RFC 6901); empty: kModel, kRule
   std::string before{}, after{};  // text, or JSON; empty: it was not there, or is not there now
-  // "sha256:...": of cause, name and what is there now, without what depends on the time and the machine (values of
+  // "sha256:...": of cause, name and all that is there now, without what depends on the time and the machine (values of
   // placeholders, folders of instructions). The same change has the same digest in each turn and everywhere.
   std::string digest{};
   bool operator==(const Drift&) const = default;
@@ -37,8 +38,9 @@ struct Drift {
 // How the requests of an interaction compare with those of today's agent. Each drift stands there once, at the first
 // request that shows it.
 struct DriftReport {
-  std::size_t requests = 0;                 // that were compared: those of the turn itself
-  std::vector<std::string> not_compared{};  // for each other request of the turn a sentence that says why
+  std::size_t requests = 0;  // that were compared: those of the turn itself
+  // For each other request of the turn, and for each MCP server that is not connected, words that say what or why.
+  std::vector<std::string> not_compared{};
   std::vector<Drift> found{};
 };
 

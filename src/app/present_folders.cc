@@ -34,6 +34,10 @@ PresentFolders::~PresentFolders() = default;
 
 Result<std::unique_ptr<PresentFolders>> PresentFolders::Open(const Options& options, ToolRules rules,
                                                              Transport* transport) {
+  if (!options.prompt_dir.empty() && !IsDirectory(options.prompt_dir)) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "there is no folder " + VisibleLine(options.prompt_dir) + ", where the prompt should be (prompt_dir)");
+  }
   std::unique_ptr<PresentFolders> folders(new PresentFolders(options, std::move(rules), transport));
   folders->models_ = TRY(MakeModelDirectory(folders->transport_, folders->options_));
   return folders;
@@ -86,7 +90,10 @@ PresentAgent PresentFolders::AgentIn(const Opened& opened) const {
           .models = settings != nullptr ? settings->models : *models_,
           .documents = documents_.get(),
           .redactor = &opened.redactor,
-          .guards = &opened.guards};
+          .guards = &opened.guards,
+          .is_denied = [&tools = opened.folder->options().tools](const std::string& name) {
+            return !MatchesAny(tools.allow, name) || MatchesAny(tools.deny, name);
+          }};
 }
 
 }  // namespace reprise

@@ -2,6 +2,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "app/present_folders.h"
 #include "base/logging.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
 #include "client/archive/chat_reader.h"
@@ -43,8 +45,14 @@ void PrintReport(const Interaction& interaction, const ReplayReport& report, boo
   }
   if (const auto& drift = report.drift) {
     for (const Drift& each : drift->found) Print(NameOf(interaction) + ": " + Describe(each) + "\n");
+    const bool is_whole = drift->not_compared.empty();
     if (drift->found.empty()) {
-      Print(NameOf(interaction) + ": " + std::to_string(drift->requests) + " requests are those of today\n");
+      Print(NameOf(interaction) + ": " + Counted(drift->requests, "request") +
+            (drift->requests == 1 ? " is that of today" : " are those of today") +
+            (is_whole ? "" : ", as far as they are compared") + "\n");
+    }
+    for (const std::string& why : std::set(drift->not_compared.begin(), drift->not_compared.end())) {
+      Print(NameOf(interaction) + ": not compared: " + VisibleLine(why) + "\n");
     }
   }
   if (!report.divergence) {

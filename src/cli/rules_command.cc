@@ -281,7 +281,7 @@ void PrintForReading(const CommandLine& line, const NewRules& rules, const Past&
   row("new questions", report.questions.size(), "");
   row("new refusals", report.refusals.size(), "");
   row("refusals that would have passed", report.slipped.size(), "");
-  if (report.freed > 0) row("refused by the mode, run by a rule", report.freed, "");
+  if (report.freed > 0) row("refused by a mode, run by a rule", report.freed, "");
   PrintCalls("would run, although a person or a rule held it back:", report.slipped, report.slipped.size());
   PrintCalls("would be refused, although it ran:", report.refusals, kMostNamed);
   PrintCalls("would ask, although nobody was asked:", report.questions, kMostNamed);

@@ -112,8 +112,8 @@ Json ToJson(const std::optional<AgentEvent>& event) { return event ? ToJson(*eve
 }  // namespace
 
 std::string_view ToString(Drift::Cause cause) {
-  static constexpr std::string_view kNames[] = {"module",       "tool",  "parameter",  "model",
-                                                "instructions", "skill", "compaction", "program"};
+  static constexpr std::string_view kNames[] = {"module", "tool",       "parameter", "model", "instructions",
+                                                "skill",  "compaction", "program",   "rule"};
   return kNames[static_cast<int>(cause)];
 }
 

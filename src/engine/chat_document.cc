@@ -115,6 +115,11 @@ class ForeignChatReader {
     }
     if (chat_.interactions.empty()) return {};
     const auto head = numbers_.find(TextMember(about, "head"));
+    const Json& named = MemberOf(about, "head");
+    if (head == numbers_.end() && !named.is_null()) {
+      const std::string name = named.is_string() ? named.get<std::string>() : DumpJson(named);
+      chat_.gaps.push_back(name + ", where the chat ends, is not here");
+    }
     chat_.head = head != numbers_.end() ? head->second : chat_.interactions.back().id;
     return {};
   }
@@ -218,6 +223,7 @@ class ForeignChatReader {
     const auto found = numbers_.find(TextMember(document.json, "parent_id"));
     if (found == numbers_.end()) {
       chat_.notes.push_back(id.str() + " begins a branch: what it continued is not here");
+      chat_.gaps.push_back(TextMember(document.json, "parent_id") + ", which " + id.str() + " continues, is not here");
       return std::nullopt;
     }
     if (found->second >= id) return Unusable(document.where, "it comes before the one that it continues");
@@ -424,11 +430,13 @@ Result<ForeignChat> ReadChatDocument(Json document, const std::string& where) {
   }
   ForeignChat chat;
   Json list;
+  bool is_alone = false;
   if (document.contains("user_message")) {
     chat.name = TextMember(document, "chat_id");
     list = Json::array();
     list.push_back(std::move(document));
     document = Json::object();
+    is_alone = true;
   } else if (document.contains("interactions") && document["interactions"].is_array()) {
     chat.name = TextMember(document, "id");
     list = std::move(document["interactions"]);
@@ -441,6 +449,7 @@ Result<ForeignChat> ReadChatDocument(Json document, const std::string& where) {
   if (const Json& files = MemberOf(document, "files"); read && !files.is_null()) read = ReadFiles(files, where, chat);
   if (const Json& blobs = MemberOf(document, "blobs"); read && !blobs.is_null()) read = ReadBlobs(blobs, where, chat);
   if (!read) return Fail(std::move(read.error()));
+  if (is_alone) chat.gaps.clear();
   return chat;
 }
 

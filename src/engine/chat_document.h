@@ -36,6 +36,8 @@ struct ForeignChat {
   std::vector<StoredFile> files{};                       // only from our own exports
   std::vector<Blob> blobs{};                             // likewise
   std::vector<std::string> notes{};                      // for people: what was filled in or left out
+  // For people: the interactions that it names and lacks. A document of one interaction lacks none.
+  std::vector<std::string> gaps{};
 
   // An interaction with its whole state.
   Interaction Whole(InteractionId id) const;

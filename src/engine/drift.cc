@@ -1,9 +1,11 @@
 #include "engine/drift.h"
 
 #include <algorithm>
+#include <functional>
 #include <future>
 #include <limits>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -15,6 +17,7 @@
 #include "agent/context.h"
 #include "agent/deferred_tools.h"
 #include "agent/prompt.h"
+#include "approval/rules.h"
 #include "base/json.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -185,17 +188,27 @@ std::string SkillIn(std::string_view before, std::string_view after) {
 
 class Comparison {
  public:
-  Comparison(const Present& present, DriftReport& report)
+  using NamedTools = std::vector<std::pair<std::string, Json>>;
+  Comparison(const Present& present, const std::string& workspace, DriftReport& report)
       : report_(report),
-        patterns_(PatternsOf(present.prompt, Context(present.model.context_window).max_plain_bytes())) {
+        agent_(present.agent),
+        tools_(present.agent.workspace.tools.Current()),
+        window_(present.model.context_window),
+        patterns_(PatternsOf(present.prompt, Context(present.model.context_window).max_plain_bytes())),
+        facts_{.workspace = present.prompt.workspace,
+               .environment = present.prompt.environment,
+               .git = present.prompt.git,
+               .workspace_then = workspace} {
     for (const ToolServer& server : present.agent.workspace.tools.Servers()) {
       if (server.state != ToolServer::State::kReady) away_.push_back(server.name);
     }
   }
 
-  // Compares a body with that of today. `listed` has the lists of the recorded one; nullopt: not on record.
+  // Compares a body with that of today. `listed` has the lists of the recorded one; nullopt: not on record. `with_room`
+  // gives the tools of today for a model with any window; empty: not known.
   void Compare(std::uint64_t index, const std::optional<SentRequest>& listed, const ToldBody& before,
-               const ToldBody& after, const SentModules& modules_now, bool is_shortened) {
+               const ToldBody& after, const SentModules& modules_now, bool is_shortened,
+               const std::function<NamedTools()>& with_room) {
     index_ = index;
     of_clients_.clear();
     if (listed) {
@@ -203,7 +216,7 @@ class Comparison {
         if (origin.kind == ToolOrigin::Kind::kClient) of_clients_.insert(name);
       }
     }
-    if (before.system_role != after.system_role) {
+    if (before.system_role != after.system_role && !before.system.empty() && !after.system.empty()) {
       Add({.cause = Drift::Cause::kProgram,
            .path = before.messages_path + "/0/role",
            .before = before.system_role,
@@ -212,7 +225,7 @@ class Comparison {
     ComparePrompt(before, listed && listed->modules ? *listed->modules : SentModules(), after, modules_now);
     if (before.tools != after.tools) {
       const auto was = ToolsIn(before.tools), is = ToolsIn(after.tools);
-      was == is ? AddCacheMark("/tools", before.tools, after.tools) : CompareTools(was, is);
+      was == is ? AddCacheMark("/tools", before.tools, after.tools) : CompareTools(was, is, with_room());
     }
     CompareParameters(before.parameters, after.parameters);
     for (std::size_t i = 0; i < std::max(before.messages.size(), after.messages.size()); ++i) {
@@ -226,10 +239,64 @@ class Comparison {
         continue;
       }
       Difference first = FirstDifference(then, now, before.messages_path + "/" + std::to_string(i));
+      Json rest = Json::array();  // more may differ than the first place
+      for (std::size_t j = i; j < after.messages.size(); ++j) rest.push_back(Parsed(after.messages[j]));
       return Add({.cause = is_shortened ? Drift::Cause::kCompaction : Drift::Cause::kProgram,
                   .path = std::move(first.path),
                   .before = TextOrNothing(first.before),
-                  .after = TextOrNothing(first.after)});
+                  .after = TextOrNothing(first.after)},
+                 DumpJson(rest));
+    }
+  }
+
+  // Names the servers of the recorded tools that are of another version now, and those that cannot be asked.
+  void CompareServers(std::uint64_t index, const std::optional<SentRequest>& listed) {
+    index_ = index;
+    for (const auto& [name, origin] : listed ? listed->tools : std::vector<ToldTool>()) {
+      if (origin.kind != ToolOrigin::Kind::kServer) continue;
+      if (std::ranges::find(away_, origin.name) != away_.end()) {
+        const std::string said = std::string(kServersTools) + origin.name + ", which is not connected here";
+        auto& notes = report_.not_compared;
+        if (std::ranges::find(notes, said) == notes.end()) notes.push_back(said);
+        continue;
+      }
+      const auto is_of_server = [&](const Tool* tool) { return tool->traits().origin.name == origin.name; };
+      const auto now = std::ranges::find_if(tools_->tools(), is_of_server);
+      if (now == tools_->tools().end() || (*now)->traits().origin.version == origin.version) continue;
+      Add({.cause = Drift::Cause::kTool,
+           .name = origin.name,
+           .path = "/tools",
+           .before = "version " + origin.version,
+           .after = "version " + (*now)->traits().origin.version});
+    }
+  }
+
+  // Names the calls that ran then, and that a rule of today denies.
+  void CompareRules(const Interaction& turn, const std::vector<SentRequest>& requests) {
+    const ToolRules& rules = agent_.options.rules;
+    for (const AgentEvent& event : rules ? turn.events : std::vector<AgentEvent>()) {
+      const auto* const call = std::get_if<event::ToolCallStarted>(&event.payload);
+      if (call == nullptr) continue;
+      const Tool* const tool = tools_->Find(call->tool_name);
+      const auto denies = [&](const ToolRule& rule) {  // the tool of a server that is not connected
+        return rule.action == RuleAction::kDeny && !rule.pattern && SpeaksOf(rule, call->tool_name);
+      };
+      const auto by_name = std::ranges::find_if(*rules, denies);
+      const auto hold =
+          tool ? FindHold(rules, *tool, call->tool_input)
+          : by_name == rules->end()
+              ? std::nullopt
+              : std::optional(Hold{RuleAction::kDeny, static_cast<std::size_t>(by_name - rules->begin())});
+      if (!hold || hold->action != RuleAction::kDeny) continue;
+      const auto sent = std::ranges::find(requests, event.round_index, &SentRequest::round);
+      index_ = static_cast<std::uint64_t>(sent == requests.end() ? 0 : sent - requests.begin());
+      const ToolRule& rule = (*rules)[hold->rule];
+      const Json identity = {rule.tool, rule.pattern.value_or("")};
+      Add({.cause = Drift::Cause::kRule,
+           .name = call->tool_name,
+           .before = call->tool_input,
+           .after = RuleName(hold->rule) + " denies it"},
+          DumpJson(identity));
     }
   }
 
@@ -271,11 +338,11 @@ class Comparison {
   }
 
   // Whether two texts of a module differ in nothing but what depends on the time and the machine.
-  static bool IsSameModule(const ModulePattern* pattern, const std::string& was, const std::string& is) {
+  bool IsSameModule(const ModulePattern* pattern, const std::string& was, const std::string& is) const {
     if (was == is) return true;
     if (pattern == nullptr) return false;
     if (CauseOf(pattern->name) != Drift::Cause::kModule) return WithoutFolders(was) == WithoutFolders(is);
-    return pattern->has_values && IsFilled(was, pattern->text);
+    return pattern->has_values && IsFilled(was, pattern->text, &facts_);
   }
 
   const ModulePattern* PatternOf(const std::string& name) const {
@@ -288,7 +355,7 @@ class Comparison {
     const std::vector<PromptModule> now = SplitPrompt(after.system, told_now).value_or(std::vector<PromptModule>());
     for (const PromptModule& module : now) {
       const ModulePattern* const pattern = PatternOf(module.name);
-      if (pattern != nullptr && IsFilled(module.text, pattern->text)) continue;
+      if (pattern != nullptr && IsFilled(module.text, pattern->text, nullptr)) continue;
       Add({.cause = Drift::Cause::kProgram, .name = module.name, .path = after.system_path, .after = module.text});
     }
     if (now.empty() && !after.system.empty()) {
@@ -309,7 +376,8 @@ class Comparison {
     for (const PromptModule& module : recorded) {
       const bool is_there = std::ranges::find(now, module.name, &PromptModule::name) != now.end();
       const ModulePattern* const pattern = PatternOf(module.name);
-      if (is_there || is_of_others(module.name) || (pattern && pattern->may_be_left_out)) continue;
+      if (is_there || is_of_others(module.name)) continue;
+      if (pattern && pattern->may_be_left_out && IsFilled(module.text, pattern->text, &facts_)) continue;
       AddModule(module.name, before.system_path, module.text, "");
     }
   }
@@ -338,15 +406,28 @@ class Comparison {
          .after = marks(after)});
   }
 
+  void AddWindow() {
+    Add({.cause = Drift::Cause::kParameter,
+         .name = "context_window",
+         .path = "/tools",
+         .before = "(larger)",
+         .after = std::to_string(window_)});
+  }
+
   static std::string Listed(const std::vector<std::string>& names) {
     std::string text;
     for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
     return text;
   }
-  void CompareTools(const std::vector<std::pair<std::string, Json>>& before,
-                    const std::vector<std::pair<std::string, Json>>& after) {
-    using Named = std::pair<std::string, Json>;
+  void CompareTools(const NamedTools& before, const NamedTools& after, const NamedTools& with_room) {
+    using Named = NamedTools::value_type;
+    const auto is_of_window = [&](const Named& tool) {  // a model with little room gets short descriptions
+      const bool is_other = std::ranges::find(with_room, tool) != with_room.end();
+      if (is_other) AddWindow();
+      return is_other;
+    };
     const auto is_unknown = [&](const std::string& name) {
+      if (agent_.is_denied && agent_.is_denied(name)) return false;
       if (of_clients_.contains(name) || IsAway(name, "__")) return true;
       return name == kSearchToolsName && !(away_.empty() && of_clients_.empty());
     };
@@ -356,15 +437,16 @@ class Comparison {
       const std::string path = "/tools/" + std::to_string(i);
       const auto now = std::ranges::find(after, name, &Named::first);
       if (now != after.end()) was.push_back(name);
-      if (now != after.end() && now->second != tool) {
+      if (now != after.end() && now->second != tool && !is_of_window(before[i])) {
         Difference first = FirstDifference(tool, now->second, path);
         Add({.cause = Drift::Cause::kTool,
              .name = name,
              .path = std::move(first.path),
              .before = TextOrNothing(first.before),
-             .after = TextOrNothing(first.after)});
-      } else if (now == after.end() && !is_unknown(name)) {
-        Add({.cause = Drift::Cause::kTool, .name = name, .path = path, .before = DumpJson(tool)});
+             .after = TextOrNothing(first.after)},
+            DumpJson(Json{{"changed", now->second}}));  // not what a new tool would be
+      } else if (now == after.end() && !is_unknown(name) && !is_of_window(before[i])) {
+        Add({.cause = Drift::Cause::kTool, .name = name, .path = path, .before = DumpJson(tool)}, DumpJson(Json()));
       }
     }
     for (std::size_t i = 0; i < after.size(); ++i) {
@@ -409,7 +491,11 @@ class Comparison {
   }
 
   DriftReport& report_;
+  const PresentAgent& agent_;
+  const std::shared_ptr<const ToolSet> tools_;
+  const std::int64_t window_;
   const std::vector<ModulePattern> patterns_;
+  const PromptFacts facts_;
   std::vector<std::string> away_;     // MCP servers that are not connected
   std::set<std::string> of_clients_;  // tools of an editor or another client, in the recorded request
   std::uint64_t index_ = 0;
@@ -418,7 +504,8 @@ class Comparison {
 
 // The mode that the chat had then, as far as requests depend on it: a tool ends the planning.
 ApprovalMode ModeThen(const PresentAgent& agent, const ToldBody& told) {
-  for (const Tool* const tool : agent.workspace.tools.Current()->tools()) {
+  const auto tools = agent.workspace.tools.Current();  // another thread may replace it meanwhile
+  for (const Tool* const tool : tools->tools()) {
     const bool was_told = told.tools.find("\"name\":\"" + tool->traits().spec.name + "\"") != told.tools.npos;
     if (tool->traits().ends_planning && was_told) return ApprovalMode::kPlan;
   }
@@ -494,8 +581,10 @@ Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bod
                   .tools = DeferredTools(agent.workspace.tools, model ? model->context_window : 0),
                   .files = bodies.files(),
                   .executor = executor};
-  Comparison comparison(present, report);
+  Comparison comparison(present, interaction.workspace, report);
   if (name_now != interaction.model) comparison.AddModel(interaction.model, name_now);
+  comparison.CompareRules(interaction, *record.requests);
+  const bool has_servers = !agent.workspace.tools.Servers().empty();
   const auto before = TRY(ParentState(interaction, bodies.store()));
   const States states(interaction, record, before ? &*before : nullptr);
   std::set<std::uint32_t> done;  // a request that repeats another one is not compared again
@@ -521,9 +610,23 @@ Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bod
       continue;
     }
     ++report.requests;
+    if (draft->body == *recorded && !has_servers) continue;
+    const auto listed = TRY(bodies.WithLists(interaction, i));
+    comparison.CompareServers(i, listed);
     if (draft->body == *recorded) continue;
-    comparison.Compare(i, TRY(bodies.WithLists(interaction, i)), told, TRY(ReadTold(draft->body)), draft->modules,
-                       is_shortened);
+    const auto with_room = [&]() -> Comparison::NamedTools {
+      Present roomy{.agent = agent,
+                    .model = present.model,
+                    .prompt = present.prompt,
+                    .tools = DeferredTools(agent.workspace.tools, 0),
+                    .files = bodies.files(),
+                    .executor = executor};
+      roomy.model.context_window = 0;
+      const auto large = DraftOf(roomy, *states.Before(sent.round), ModeThen(agent, told));
+      const auto read = large ? ReadTold(large->body) : Result<ToldBody>(ToldBody());
+      return read ? ToolsIn(read->tools) : Comparison::NamedTools();
+    };
+    comparison.Compare(i, listed, told, TRY(ReadTold(draft->body)), draft->modules, is_shortened, with_room);
   }
   return report;
 }
@@ -543,7 +646,13 @@ std::string Describe(const Drift& drift) {
   };
   std::string text(ToString(drift.cause));
   if (!drift.name.empty()) text += " " + VisibleLine(drift.name);
-  text += drift.before.empty() ? " is new" : drift.after.empty() ? " is gone" : " has changed";
+  // A part of a tool's definition or of a message may be new or gone.
+  const bool is_part = drift.cause == Drift::Cause::kProgram || drift.cause == Drift::Cause::kCompaction ||
+                       (drift.cause == Drift::Cause::kTool && std::ranges::count(drift.path, '/') > 2);
+  text += is_part                ? " has changed"
+          : drift.before.empty() ? " is new"
+          : drift.after.empty()  ? " is gone"
+                                 : " has changed";
   if (!drift.path.empty())
     text += " (" + VisibleLine(drift.path) + " of request " + std::to_string(drift.request) + ")";
   return text + line("-", drift.before) + line("+", drift.after);

@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/async.h"
@@ -30,16 +32,22 @@ struct PresentAgent {
   const Redactor* redactor = nullptr;  // of what tools say; null: nothing is removed
   const Guardrails* guards = nullptr;  // likewise; set with `redactor`
   AuditLog* audit = nullptr;           // of calls that may act outside a copy; null: none
+  // Whether the configuration denies every tool of this name, also one of a server that is away. Null: not known.
+  std::function<bool(const std::string& tool)> is_denied{};
 };
 
 // Puts each request of the turn together anew, along the recorded answers and results, and compares it with the one on
-// record. Sends nothing, and runs no tool and no hook. Not compared: requests for summaries and of sub-agents, a hook's
-// or a client's text in the prompt, values of placeholders, tools and words of MCP servers that are not connected,
-// tools of an editor, and requests with a file that was deleted since. What a provider has taught a client is known
-// only where that client lives, so elsewhere it counts as drift. May run jobs of `executor`. kConflict (reason
-// "not_replayable") if no requests are on record. REQUIRES: CheckReplayable.
+// record. Names the recorded calls that a rule of today denies. Sends nothing, and runs no tool and no hook. Not
+// compared: requests for summaries and of sub-agents, a hook's or a client's text in the prompt, values of placeholders
+// (they have the form of such values), tools and words of MCP servers that are not connected, tools of an editor, and
+// requests with a file that was deleted since. What a provider has taught a client is known only where that client
+// lives, so elsewhere it counts as drift. May run jobs of `executor`. kConflict (reason "not_replayable") if no
+// requests are on record. REQUIRES: CheckReplayable.
 Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bodies, const PresentAgent& agent,
                               const Executor& executor);
+
+// How DriftReport::not_compared begins for an MCP server.
+inline constexpr std::string_view kServersTools = "tools and words of the MCP server ";
 
 // How a recorded turn began.
 struct TurnStart {

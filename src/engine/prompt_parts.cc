@@ -11,34 +11,77 @@
 namespace reprise {
 namespace {
 
-constexpr std::string_view kAnyValue = "\x01", kBlankLine = "\n\n";
+constexpr std::string_view kBlankLine = "\n\n";
 
-// Whether `text` is `pattern` with some values.
-bool Matches(std::string_view text, std::string_view pattern) {
-  std::size_t star = pattern.find(kAnyValue);
-  if (star == pattern.npos) return text == pattern;
-  if (!text.starts_with(pattern.substr(0, star))) return false;
-  text.remove_prefix(star);
-  pattern.remove_prefix(star + kAnyValue.size());
-  while ((star = pattern.find(kAnyValue)) != pattern.npos) {
-    const std::size_t at = text.find(pattern.substr(0, star));
-    if (at == text.npos) return false;
-    text.remove_prefix(at + star);
-    pattern.remove_prefix(star + kAnyValue.size());
+// What stands in a pattern for a value.
+constexpr char kDate = 1, kTools = 2, kWorkspace = 3, kEnvironment = 4, kGit = 5, kMemory = 6;
+constexpr std::string_view kMarks = "\x01\x02\x03\x04\x05\x06";
+std::string MarkOf(char kind) { return std::string(1, kind); }
+
+// Whether the text can be such a value, as agent/prompt, app/git_state and tools/tool_catalog write it. Words beside a
+// placeholder are none, or a rule that is gone from a module could pass for a part of its value.
+bool IsValue(char kind, std::string_view text, const PromptFacts& facts) {
+  static const RE2 kDateForm(R"(\d{4}-\d\d-\d\d)"), kToolsForm(R"([^\s,]+(?:, [^\s,]+)*)"), kPathForm(R"(/[^\n]*)"),
+      kEnvironmentForm(R"(Tools work in the folder [^\n]+ on (?:[^\n.]|\.[^\n ])+\.)"
+                       R"((?: run_shell is /bin/sh, (?:without a sandbox: as the user\.|in a sandbox unless its )"
+                       R"(result says otherwise: commands write only in that folder and in /tmp, see the system but )"
+                       R"(not the user's home, and have no network\.))?)"),
+      kGitForm(R"((?:no branch, at commit [0-9a-f]+|a branch|branch [^\s;]+(?: at commit [0-9a-f]+|)"
+               R"(, without a commit yet))(?:; a [a-z-]+ is in progress)?)"
+               R"((?:; (?:at least )?(?:no|\d+) tracked files? changed and not staged(?:, merge conflicts)?)?\.)"),
+      kMemoryForm(R"(\w+: [^\s"]+(?: "[^"\n]*")?(?:, [^\s"]+(?: "[^"\n]*")?)*)"
+                  R"((?:\n\w+: [^\s"]+(?: "[^"\n]*")?(?:, [^\s"]+(?: "[^"\n]*")?)*)*)");
+  if (text.empty() && kind != kDate) return true;
+  switch (kind) {
+    case kDate:
+      return RE2::FullMatch(text, kDateForm);
+    case kTools:
+      return RE2::FullMatch(text, kToolsForm);
+    case kWorkspace:
+      return text == facts.workspace ||
+             (facts.workspace_then.empty() ? RE2::FullMatch(text, kPathForm) : text == facts.workspace_then);
+    case kEnvironment:
+      return text == facts.environment || RE2::FullMatch(text, kEnvironmentForm);
+    case kGit:
+      return text == facts.git || RE2::FullMatch(text, kGitForm);
+    default:
+      return RE2::FullMatch(text, kMemoryForm);
   }
-  return text.ends_with(pattern);
+}
+
+// Whether `text` is `pattern` with some values; `facts`: with such values. `steps` bounds the work on foreign texts.
+bool Matches(std::string_view text, std::string_view pattern, const PromptFacts* facts, std::size_t& steps) {
+  const std::size_t mark = pattern.find_first_of(kMarks);
+  if (mark == pattern.npos) return text == pattern;
+  if (!text.starts_with(pattern.substr(0, mark))) return false;
+  const char kind = pattern[mark];
+  text.remove_prefix(mark);
+  pattern.remove_prefix(mark + 1);
+  const std::string_view next = pattern.substr(0, pattern.find_first_of(kMarks));
+  if (next.size() == pattern.size()) {
+    return text.ends_with(next) &&
+           (facts == nullptr || IsValue(kind, text.substr(0, text.size() - next.size()), *facts));
+  }
+  for (std::size_t at = text.find(next); at != text.npos && steps > 0; at = text.find(next, at + 1)) {
+    --steps;
+    if (facts != nullptr && !IsValue(kind, text.substr(0, at), *facts)) continue;
+    if (Matches(text.substr(at), pattern, facts, steps)) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
 std::vector<ModulePattern> PatternsOf(SystemPrompt prompt, std::size_t max_plain_bytes) {
-  PromptValues values{.date = "2026-11-21", .memory = {}, .max_plain_bytes = max_plain_bytes};  // any, see IsFilled
-  prompt.workspace = kAnyValue;
+  PromptValues values{.date = MarkOf(kDate), .memory = {}, .max_plain_bytes = max_plain_bytes};
+  prompt.workspace = MarkOf(kWorkspace);
   prompt.environment = prompt.git = "";
   const auto certain = ComposedModules(prompt, {}, values);
-  prompt.environment = prompt.git = values.memory = kAnyValue;
+  prompt.environment = MarkOf(kEnvironment);
+  prompt.git = MarkOf(kGit);
+  values.memory = MarkOf(kMemory);
   std::vector<ModulePattern> patterns;
-  for (PromptModule& module : ComposedModules(prompt, {ToolSpec{std::string(kAnyValue), {}, {}}}, values)) {
+  for (PromptModule& module : ComposedModules(prompt, {ToolSpec{MarkOf(kTools), {}, {}}}, values)) {
     const bool is_certain = std::ranges::find(certain, module.name, &PromptModule::name) != certain.end();
     const auto made_of = std::ranges::find(prompt.modules, module.name, &PromptModule::name);
     const bool has_values =
@@ -48,10 +91,9 @@ std::vector<ModulePattern> PatternsOf(SystemPrompt prompt, std::size_t max_plain
   return patterns;
 }
 
-bool IsFilled(std::string text, std::string pattern) {
-  static const RE2 kDate(R"(\d{4}-\d\d-\d\d)");
-  for (std::string* const each : {&text, &pattern}) RE2::GlobalReplace(each, kDate, "\x02");
-  return Matches(text, pattern);
+bool IsFilled(std::string_view text, std::string_view pattern, const PromptFacts* facts) {
+  std::size_t steps = 2'000;
+  return Matches(text, pattern, facts, steps);
 }
 
 std::optional<std::vector<PromptModule>> SplitPrompt(std::string_view system, const std::vector<ToldModule>& modules) {

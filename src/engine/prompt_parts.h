@@ -19,10 +19,17 @@ struct ModulePattern {
   bool may_be_left_out = false;  // if its values are empty
 };
 
+// What is known of values of placeholders.
+struct PromptFacts {
+  std::string workspace, environment, git;  // of today
+  std::string workspace_then{};             // of the recorded turn; empty: not known
+};
+
 // `max_plain_bytes`: PromptValues::max_plain_bytes.
 std::vector<ModulePattern> PatternsOf(SystemPrompt prompt, std::size_t max_plain_bytes);
-// Whether the text of a pattern has become `text` at some date with some values.
-bool IsFilled(std::string text, std::string pattern);
+// Whether the text of a pattern has become `text` with some values: those that placeholders have, whose form is known.
+// Without `facts` any text counts as a value.
+bool IsFilled(std::string_view text, std::string_view pattern, const PromptFacts* facts);
 
 // The modules of a system prompt with their texts; nullopt if they do not add up to it.
 std::optional<std::vector<PromptModule>> SplitPrompt(std::string_view system, const std::vector<ToldModule>& modules);

@@ -24,11 +24,6 @@
 namespace reprise {
 namespace {
 
-bool MatchesAny(const std::vector<std::string>& patterns, const std::string& name) {
-  return std::ranges::any_of(
-      patterns, [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
-}
-
 // A tool's schema, compiled on first use, which saves an idle server a megabyte and some start-up time.
 class LazySchema {
  public:
@@ -146,6 +141,11 @@ class ToolCatalog::FixedToolSet final : public ToolSet {
 };
 
 ToolCatalog::ToolCatalog(ToolOptions options) : ToolCatalog(std::move(options), SecretPaths(FoldersOfThisUser())) {}
+
+bool MatchesAny(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::ranges::any_of(
+      patterns, [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
+}
 
 ToolCatalog::ToolCatalog(ToolOptions options, const std::vector<std::string>& secret_paths)
     : options_(std::move(options)),

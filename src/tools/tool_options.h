@@ -50,6 +50,9 @@ struct HttpGetOptions {
   bool allow_private_addresses = false;  // reach loopback and private networks too
 };
 
+// Whether one of the patterns (fnmatch(3)) is for this tool.
+bool MatchesAny(const std::vector<std::string>& patterns, const std::string& name);
+
 struct ToolOptions {
   std::string workspace_directory;  // the limit of file tools and of commands' writes
   Transport& transport;             // must outlive the tools

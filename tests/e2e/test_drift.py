@@ -6,9 +6,11 @@ tried with each provider's interface; the MORE_ ones, which do not depend on it,
 import json
 
 import pytest
+from support.mcp import server_of
 from support.provider import text
 from support.recorded import Recorded
 from support.server import reprise
+from support.timing import eventually
 
 KINDS = ["openai", "openai_responses", "anthropic"]
 FOLDERS = ("prompt", "workspace", "home", "config", "state")
@@ -77,6 +79,35 @@ def test_a_changed_file_is_named(changing, what):
     check_named(changing, *FILES[what])
 
 
+BESIDE_VALUES = {
+    "a rule before the environment": ("You must ask before every deletion. {{environment}}\n", "{{environment}}\n"),
+    "a rule behind the environment": ("{{environment}} You must ask before every deletion.\n", "{{environment}}\n"),
+    "words before the date": ("Never use tools on {{date}}.\n", "{{date}}.\n"),
+    "all words, for the date": ("Be careful with money.\n", "{{date}}\n"),
+    "all words, for the memory": ("Be careful with money.\n", "{{memory}}\n"),
+    "all words, for the tools": ("Be careful with money.\n", "{{tools}}\n"),
+    "words behind the folder": ("Stay in {{workspace}} and be careful.\n", "Stay in {{workspace}}\n"),
+}
+
+
+@pytest.mark.parametrize("what", BESIDE_VALUES)
+def test_words_beside_a_placeholder_are_no_part_of_its_value(make_server, provider, what):
+    was, now = BESIDE_VALUES[what]
+    server = make_server(provider)
+    folder = server.home.config / "reprise" / "prompt"
+    folder.mkdir(mode=0o700)
+    module = folder / "16-more.md"
+    module.write_text(was)
+    module.chmod(0o600)
+    provider.plan(text("Hello."))
+    server.client.turn("c", "Say hello.")
+    compare = lambda: [(each["cause"], each["name"]) for each in
+                       server.client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded", "input": "current"}).expect(200, "replay_report").json["drift"]]
+    assert compare() == []
+    module.write_text(now)
+    assert compare() == [("module", "16-more")]
+
+
 @pytest.mark.parametrize(("path", "cause", "name"), [("prompt/95-last.md", "module", "95-last"), ("prompt/15-voice.md", "module", "15-voice"),
                                                      ("workspace/AGENTS.md", "instructions", "70-project"), ("home/.agents/skills/release/SKILL.md", "skill", "release")])
 def test_a_file_that_is_gone_is_named(changing, path, cause, name):
@@ -98,7 +129,9 @@ SETTINGS = {
     "a tool that is off": ({"tools": {"deny": ["find_files"]}}, ("tool", "find_files")),
     "the effort": ({"models": {"one/scripted": {"context_window": 200_000, "effort": "high"}}}, ("parameter", None)),
     "the form of edits": ({"models": {"one/scripted": {"context_window": 200_000, "edit_format": "apply_patch"}}}, ("tool", "apply_patch")),
-    "the window": ({"models": {"one/scripted": {"context_window": 4000}}}, ("tool", None)),
+    "the window": ({"models": {"one/scripted": {"context_window": 4000}}}, ("parameter", "context_window")),
+    "a rule that denies": ({"tools": {"rules": [{"tool": "write_file", "action": "deny"}]}}, ("rule", "write_file")),
+    "a rule that denies this path": ({"tools": {"rules": [{"tool": "write_file", "pattern": "otter.txt", "action": "deny"}]}}, ("rule", "write_file")),
     "the model": ({"model": "one/other"}, ("model", "one/other")),
     "no such provider": ({"providers": {"two": {"type": "openai", "base_url": "http://127.0.0.1:9/v1", "api_key": "k"}}, "model": "two/x", "models": {}}, ("model", "two/x")),
     "the cache": ({"models": {"one/scripted": {"context_window": 200_000, "cache": "long"}}}, ("parameter", None)),
@@ -111,8 +144,7 @@ def test_a_changed_setting_is_named(recorded, what):
     if what == "the cache" and recorded.kind == "openai":
         pytest.skip("this interface has no such parameter for this address")
     drift = recorded.replay({**recorded.config, **more})
-    others = {"parameter"} if what == "the window" else set()  # Anthropic's interface wants the limit of a response
-    assert drift and {each["cause"] for each in drift} <= {cause, *others}, drift
+    assert drift and {each["cause"] for each in drift} == {cause}, drift
     assert any(each["cause"] == cause and name in (None, each["name"]) for each in drift), drift
 
 
@@ -226,7 +258,7 @@ MORE_QUIET = {
     "nothing asks": {"approval_mode": "approve_all"},
     "what asks is rejected": {"approval_mode": "deny_all"},
     "a rule that allows": {"tools": {"rules": [{"tool": "write_file", "action": "allow"}]}},
-    "a rule that denies": {"tools": {"rules": [{"tool": "write_file", "action": "deny"}]}},
+    "a rule that denies other calls": {"tools": {"rules": [{"tool": "write_file", "pattern": "heron.txt", "action": "deny"}, {"tool": "run_shell", "action": "deny"}]}},
     "a rule that asks": {"tools": {"rules": [{"tool": "read_file", "action": "ask"}]}},
     "a budget of the day": {"budget": {"max_tokens_per_day": 99_999}},
     "a budget of a turn": {"budget": {"max_tokens_per_interaction": 99_999}},
@@ -280,6 +312,36 @@ def test_over_http_and_for_people(make_server, provider):
     assert status == 1 and "c/int_001: module 10-rules has changed" in output and "\n  + You are a pirate. Never use tools." in output, output
     for body, member in (({"mode": "live", "input": "current"}, "input"), ({"mode": "recorded", "input": "tomorrow"}, "input"), ({"mode": "events", "input": "recorded"}, "input")):
         assert member in server.client.post(path, body).expect(400).json["error"]["message"]
+
+
+def test_what_is_not_compared_of_mcp_servers_is_said(make_server, provider):
+    """A server that is away is named; one of another version, and tools that are denied, are drift."""
+    bell = server_of('{"name": "ring", "description": "Rings.", "inputSchema": {"type": "object"}}', '"ding"')
+    server = make_server(provider, config={"mcpServers": {"bell": bell}})
+    def compare(state):
+        eventually(lambda: [each["state"] for each in server.client.get("/tools").json["servers"]] == [state], state)
+        report = server.client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded", "input": "current"}).expect(200, "replay_report").json
+        return [(each["cause"], each["name"], each["before"], each["after"]) for each in report["drift"]], report.get("not_compared", [])
+    eventually(lambda: [each["state"] for each in server.client.get("/tools").json["servers"]] == ["ready"], "ready")
+    provider.plan(text("Hello."))
+    server.client.turn("c", "Say hello.")
+    assert compare("ready") == ([], [])
+    server.stop()
+    newer = {**bell, "args": [each.replace('"version": "1"', '"version": "2"') for each in bell["args"]]}
+    server = make_server(provider, home=server.home, config={"mcpServers": {"bell": newer}})
+    assert compare("ready") == ([("tool", "bell", "version s 1", "version s 2")], [])
+    server.stop()
+    server = make_server(provider, home=server.home, config={"mcpServers": {"bell": {"command": "/bin/false"}}})
+    drift, [said] = compare("failed")
+    assert drift == [] and "MCP server bell" in said
+    server.stop()
+    arguments = ["replay", "c", "--input", "current", "--data-dir", server.home.data, "--config", "server.json", "--workspace", server.home.workspace]
+    status, output, _ = reprise(server.home, *arguments)
+    assert status == 0 and "1 request is that of today, as far as they are compared" in output and "not compared: tools and words of the MCP server bell" in output, output
+    config = server.home.path / "server.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "tools": {"deny": ["bell__*"]}}))
+    status, output, _ = reprise(server.home, *arguments)
+    assert status == 1 and "tool bell__ring is gone" in output, output
 
 
 def test_a_named_model_stays_named(make_server, provider):

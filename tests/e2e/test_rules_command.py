@@ -197,7 +197,8 @@ def test_a_whole_configuration(world):
     configuration = {"tools": {"rules": [allow("run_shell", "echo *")], "deny": ["list_files"]}, "hooks": [{"event": "before_tool", "command": ["/no/such/hook"]}],
                      "guardrails": {"input": ["g[o]"], "output": ["[0-9]{4}"]}}
     report = world.report(configuration)
-    assert report["questions_saved"] == 1 and report["not_tried"] == [{"why": "there is no tool list_files now", "calls": 1}]
+    assert report["questions_saved"] == 1 and report["not_tried"] == [] and report["new_refusals"] == 1
+    assert [(each["kind"], each["tool"], each["decided_by"]) for each in report["named"]] == [("refusal", "list_files", "tools.allow and tools.deny")]
     assert report["hooks_not_tried"] == [{"event": "before_tool", "command": ["/no/such/hook"]}]
     assert report["messages_refused"] == ["a/int_001", "a/int_002"] and report["results_redacted"] == 1
     out, _ = world.run("try", world.file(configuration))

@@ -160,6 +160,26 @@ TEST_CASE("ReadChatDocument: what is added to a state that is not here is no sta
   CHECK(chat->Whole(turns[3].id).final_agent_state->messages == Messages{made[0], Said(Role::kUser, "turn 4")});
 }
 
+TEST_CASE("ReadChatDocument: the interactions that a chat names and lacks are its gaps", "[document]") {
+  const std::vector<Interaction> turns = Turns();
+  const auto gaps_without = [&](std::size_t index) {
+    Json document = Document(turns);
+    document["interactions"].erase(index);
+    return ReadChatDocument(document, "here")->gaps;
+  };
+  CHECK(ReadChatDocument(Document(turns), "here")->gaps.empty());
+  CHECK(gaps_without(1) == std::vector<std::string>{"int_002, which int_004 continues, is not here"});
+  CHECK(gaps_without(0).size() == 2);
+  CHECK(gaps_without(5).empty());  // nothing names the last one of a branch that the chat left
+  Json document = Document(turns);
+  document["head"] = "int_077";
+  CHECK(ReadChatDocument(document, "here")->gaps ==
+        std::vector<std::string>{"int_077, where the chat ends, is not here"});
+  document["head"] = nullptr;
+  CHECK(ReadChatDocument(document, "here")->gaps.empty());
+  CHECK(ReadChatDocument(ToJson(turns[1]), "here")->gaps.empty());  // alone, as somebody took it out
+}
+
 TEST_CASE("ReadChatDocument: a long chat takes memory and time for what was said", "[document][long]") {
   constexpr std::uint32_t kTurns = 20'000;
   Json document = {{"id", "name"}, {"interactions", Json::array()}};

@@ -163,6 +163,13 @@ TriedCall RuleTrial::Try(const PastCall& call, const ToolRules& rules) {
   if (call.fate == PastCall::Fate::kUnknown) return tried.why = "the audit log does not have them", tried;
   if (call.fate == PastCall::Fate::kRefused) return tried.why = "they were refused before any rule counted", tried;
   const auto found = Find(call);
+  if (const auto place = In(call.workspace); !found && place) {
+    const auto& is_denied = (*place)->agent.is_denied;
+    if (is_denied && is_denied(call.call.name)) {
+      tried.verdict = TriedCall::Verdict::kRefused;
+      return tried.why = "tools.allow and tools.deny", tried;
+    }
+  }
   if (!found) return tried.why = found.error().message, tried;
   if (!found->offered.tools->Validate(*found->offered.tool, call.call.arguments)) {
     return tried.why = "their arguments do not fit the tool " + call.call.name + " of today", tried;
