@@ -157,12 +157,14 @@ PromptFolder::PromptFolder(const Options& options, std::string workspace,
       project_(std::move(project)),
       told_(std::make_shared<Told>()) {}
 
-void PromptFolder::Warn(const std::string& message) const {
+void PromptFolder::Warn(const std::string& message, bool has_built_in) const {
   {
     const MutexLock lock(told_->mutex);
     if (!told_->messages.insert(message).second) return;
   }
-  LogWarning("a part of the system prompt cannot be used; the built-in part is used instead", {{"error", message}});
+  LogWarning(has_built_in ? "a part of the system prompt cannot be used; the built-in part is used instead"
+                          : "a part of the system prompt cannot be used, and is left out",
+             {{"error", message}});
 }
 
 std::vector<ProjectInstructions::File> PromptFolder::ProjectFiles() const {
@@ -206,11 +208,11 @@ SystemPrompt PromptFolder::operator()() const {
   }
   for (const std::string& file : files) {
     auto text = ReadModule(directory_ + "/" + file);
+    const std::string name = file.substr(0, file.size() - kExtension.size());
     if (text) {
-      const std::string name = file.substr(0, file.size() - kExtension.size());
       modules[name] = {.name = name, .text = *std::move(text)};
     } else {
-      Warn(text.error().message);
+      Warn(text.error().message, modules.contains(name));
     }
   }
   SystemPrompt prompt{.workspace = ToValidUtf8(workspace_)};

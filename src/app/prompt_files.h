@@ -53,7 +53,7 @@ class PromptFolder {
 
  private:
   struct Told;
-  void Warn(const std::string& message) const;
+  void Warn(const std::string& message, bool has_built_in = false) const;
   std::vector<ProjectInstructions::File> ProjectFiles() const;
   Result<std::string> ReadModule(const std::string& path) const;
 
