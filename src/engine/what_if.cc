@@ -413,8 +413,8 @@ Result<void> CheckEffects(const PresentAgent& agent, const std::vector<std::stri
     const Tool* const tool = tools->Find(name);
     if (tool == nullptr) {
       return Unfit("\"" + name +
-                   "\" is no tool here, so it cannot be allowed to act outside the copy; tools of MCP "
-                   "servers can only be allowed on a running server");
+                   "\" is no tool here now, so it cannot be allowed to act outside the copy; those of an MCP "
+                   "server can be allowed on a running server that is connected to it");
     }
     const WorkspaceCopies* const copies = agent.workspace.copies;
     const bool is_confined = copies != nullptr && copies->PlaceOf(name) != WorkspaceCopies::Place::kNowhere;
