@@ -326,6 +326,7 @@ class CheckReader {
     for (std::size_t i = 0; i < argv.size(); ++i) {
       if (!argv[i].is_string()) return Reject(Below(place, i), "must be a text");
       command.argv.push_back(argv[i].get<std::string>());
+      if (command.argv.back().find('\0') != std::string::npos) return Reject(Below(place, i), "must not hold a NUL");
     }
     if (command.argv[0].empty()) return Reject(Below(place, 0), "must be a program");
     return command;

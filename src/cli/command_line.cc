@@ -17,6 +17,21 @@
 namespace reprise {
 namespace {
 
+// A number from `least` to `most`; CLI::Range also lets pass what is none.
+CLI::Validator NumberFrom(double least, double most, const std::string& words) {
+  return CLI::Validator(
+      [=](const std::string& text) {
+        double number = 0;
+        const bool fits = CLI::detail::lexical_cast(text, number) && number >= least && number <= most;
+        return fits ? std::string() : "\"" + text + "\" is no number " + words;
+      },
+      "");
+}
+
+CLI::Validator NotEmpty() {
+  return CLI::Validator([](const std::string& text) { return text.empty() ? "it is empty" : std::string(); }, "");
+}
+
 class Grammar {
  public:
   // `serve_alone`: without the other commands, which take longer to describe than a server takes to start.
@@ -156,7 +171,7 @@ class Grammar {
         ->add_option("--speed", out_.speed,
                      "with --mode events: with the pauses they had, so many times as fast (default 0: at once)")
         ->type_name("FACTOR")
-        ->check(CLI::Range(0.0, 1e6));
+        ->check(NumberFrom(0, 1e6, "from 0 to 1,000,000"));
     replay
         ->add_option_function<std::string>(
             "--input", [this](const std::string& input) { out_.current = input == "current"; },
@@ -175,7 +190,8 @@ class Grammar {
   void AddTest() {
     CLI::App* test = Add("test", "Test the agent of today with recorded chats, without a model or with one");
     test->add_option("WHAT", out_.arguments, "a folder of exported chats, one of them, CHAT, or CHAT/INTERACTION")
-        ->required();
+        ->required()
+        ->check(NotEmpty());
     CLI::Option* live = test->add_option("--live", out_.live.runs, "ask the model so many times in each turn")
                             ->type_name("N")
                             ->check(CLI::Range(1, 1000));
@@ -196,12 +212,13 @@ class Grammar {
     test->add_flag("--update", out_.update, "accept what has changed in requests: write it beside the chats");
     test->add_option("--record", out_.record, "write this stored chat into the folder WHAT, without secrets")
         ->type_name("CHAT")
+        ->check(NotEmpty())
         ->excludes(live);
     test->add_flag("--force", out_.force, "with --record: replace the file that is there");
     for (const auto& [name, file, help] : {std::tuple("--junit", &out_.reports.junit, "also write JUnit XML"),
                                            std::tuple("--markdown", &out_.reports.markdown, "also write Markdown"),
                                            std::tuple("--html", &out_.reports.html, "also write a page")}) {
-      test->add_option(name, *file, help)->type_name("FILE");
+      test->add_option(name, *file, help)->type_name("FILE")->check(NotEmpty());
     }
     AddColour(*test);
     AddSettings(*test, {"model", "prompt-dir", "workspace"});
@@ -213,7 +230,7 @@ class Grammar {
         command
             .add_option("--max-cost", out_.live.max_cost, "send no further request when the usage has cost that much")
             ->type_name("AMOUNT")
-            ->check(CLI::Range(1e-9, 1e9));
+            ->check(NumberFrom(1e-9, 1e9, "from 0.000000001 to 1,000,000,000"));
     CLI::Option* jobs = command.add_option("--jobs", out_.live.jobs, "runs at the same time")
                             ->type_name("N")
                             ->default_str("4")
@@ -228,9 +245,11 @@ class Grammar {
                      "CHAT/INTERACTION@EVENT, CHAT/INTERACTION, CHAT, an exported chat, or a folder of some")
         ->required();
     command->add_option("--model", out_.what_if.models, "ask this model; can be given several times")
-        ->type_name("MODEL");
+        ->type_name("MODEL")
+        ->check(NotEmpty());
     command->add_option("--say", changes.say, "in place of the turn's message; with @EVENT a further message there")
-        ->type_name("TEXT");
+        ->type_name("TEXT")
+        ->check(NotEmpty());
     command
         ->add_option_function<std::string>(
             "--answer", [&changes](const std::string& answer) { changes.answer = answer == "yes"; },
@@ -250,11 +269,12 @@ class Grammar {
         ->check(CLI::IsMember({"timeout", "error"}))
         ->excludes(result);
     CLI::Option* rules = command->add_option("--rules", out_.what_if.rules_file, "take tools.rules from this file");
-    rules->type_name("FILE");
+    rules->type_name("FILE")->check(NotEmpty());
     command
         ->add_option("--allow-effects", changes.allow_effects,
                      "this tool may act outside the copy; can be given several times")
-        ->type_name("TOOL");
+        ->type_name("TOOL")
+        ->check(NotEmpty());
     CLI::Option* times = command->add_option("--times", out_.what_if.times, "runs of each turn and model");
     times->type_name("N")->default_str("1")->check(CLI::Range(1, 1000));
     AddAsking(*command, nullptr);
@@ -272,7 +292,8 @@ class Grammar {
     CLI::App* bisect = Add("bisect", "Find which difference between a turn's recorded input and today's matters");
     bisect->add_option("WHAT", out_.argument, "CHAT/INTERACTION, or a turn of an exported chat")->required();
     bisect->add_option("--check", out_.check, "a file of checks, or a pattern for the answer (default: the same calls)")
-        ->type_name("CHECK");
+        ->type_name("CHECK")
+        ->check(NotEmpty());
     AddAsking(*bisect, nullptr);
     AddSettings(*bisect, {"model", "prompt-dir", "workspace"});
     AddReading(*bisect);
@@ -526,6 +547,8 @@ class Grammar {
   }
   void AddSettings(CLI::App& command, std::initializer_list<std::string_view> names) {
     for (const std::string_view name : names) AddSetting(command, *FindSetting(name));
+    // Or an empty variable would stand for the usual prompt.
+    if (CLI::Option* prompt = command.get_option_no_throw("--prompt-dir")) prompt->check(NotEmpty());
   }
   void AddTurns(CLI::App& command) {
     AddSettings(command, {"model", "data-dir", "workspace", "plain", "key-file", "passphrase-file", "approval-mode"});

@@ -1,6 +1,7 @@
 #include "cli/command_line.h"
 
 #include "support/test.h"
+#include "terminal/console.h"
 
 namespace reprise::test::command_line_test {
 namespace {
@@ -39,6 +40,33 @@ TEST_CASE("ParseCommandLine: commands and their arguments", "[command-line]") {
   CHECK(Understood({"keys", "rewrap", "--remove-old"}).keys.remove_old);
   CHECK(Understood({"keys", "passphrase", "--remove"}).keys.remove_passphrase);
   CHECK(Understood({"keys", "passphrase", "--new-passphrase-file", "f"}).keys.new_passphrase_file == "f");
+}
+
+TEST_CASE("ParseCommandLine: what is no number is no amount, and an empty text is no value", "[command-line]") {
+  for (const char* const amount : {"nan", "-nan", "inf", "0", "-1", "1e10", "x", ""}) {
+    INFO(amount);
+    for (const auto& command :
+         {std::vector<const char*>{"test", "s", "--live", "1"}, {"what-if", "c"}, {"bisect", "c"}}) {
+      auto line = command;
+      line.insert(line.end(), {"--max-cost", amount});
+      CHECK(Ended(line).status == kExitUsage);
+    }
+  }
+  CHECK(Ended({"test", "s", "--live", "1", "--max-cost", "0"}).text.find("0.000000001") != std::string::npos);
+  CHECK(Ended({"replay", "c", "--speed", "nan"}).status == kExitUsage);
+  CHECK(Understood({"test", "s", "--live", "1", "--max-cost", "1e-9"}).live.max_cost == 1e-9);
+  for (const auto& line : std::vector<std::vector<const char*>>{{"test", ""},
+                                                                {"test", "--record", "", "s"},
+                                                                {"test", "s", "--junit", ""},
+                                                                {"test", "s", "--prompt-dir", ""},
+                                                                {"what-if", "c", "--say", ""},
+                                                                {"what-if", "c", "--rules="},
+                                                                {"what-if", "c", "--model", ""},
+                                                                {"bisect", "c", "--check", ""}}) {
+    INFO(line[1]);
+    CHECK(Ended(line).status == kExitUsage);
+  }
+  CHECK(Understood({"what-if", "c@2", "--result", ""}).what_if.changes.result == "");  // a tool may say nothing
 }
 
 TEST_CASE("ParseCommandLine: chats in and out", "[command-line]") {

@@ -101,6 +101,7 @@ const std::vector<Fault> kFaults = {
     {R"({"command":"make"})", "/command", "must be a list"},
     {R"({"command":["make",1]})", "/command/1", "must be a text"},
     {R"({"command":[""]})", "/command/0", "must be a program"},
+    {R"({"command":["./check.sh\u0000x"]})", "/command/0", "NUL"},
     {R"({"command":{"argv":[]}})", "/command/argv", "must"},
     {R"({"command":{"argv":["x"],"seconds":0}})", "/command/seconds", "must be more than 0"},
     {R"({"max":{"cost":"1"}})", "/max/cost", "must be a number"},
