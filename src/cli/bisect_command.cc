@@ -15,6 +15,7 @@
 #include "app/present_folders.h"
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/path.h"
 #include "base/queues.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -132,8 +133,8 @@ class Recorded {
 Result<std::vector<SuiteChecks>> ChecksIn(const std::string& check) {
   std::vector<SuiteChecks> checks;
   if (check.empty()) return checks;
-  if (const auto text = TRY(ReadSmall(check))) {
-    checks.push_back(TRY(ParseChecks(*text, check)));
+  if (IsFile(check)) {
+    checks.push_back(TRY(ParseChecks(TRY(ReadSmall(check)).value_or(""), check)));
   } else {
     checks.push_back(TRY(ParseChecks(DumpJson(Json{{"answer", {{"matches", check}}}}), "--check")));
   }
@@ -157,6 +158,8 @@ std::string_view NameOf(Bisection::End end) {
       return "current_passes";
     case Bisection::End::kContradictory:
       return "contradictory";
+    case Bisection::End::kUndecided:
+      return "undecided";
   }
   return "";
 }
@@ -171,6 +174,9 @@ std::string EndText(Bisection::End end) {
       return "runs with today's input pass too, so no difference changes the outcome";
     case Bisection::End::kContradictory:
       return "the runs contradict each other: the same input passes too often and fails too often to tell";
+    case Bisection::End::kUndecided:
+      return "the outcome cannot be decided: runs with the same input pass about as often as they fail; a stricter "
+             "check may help";
   }
   return "";
 }
@@ -219,8 +225,9 @@ void PrintForReading(const Report& report, LiveRuns& live) {
   for (const std::size_t each : found.causes) Print(Describe(report.differences[each]) + "\n");
   char sure[32];
   std::snprintf(sure, sizeof sure, "%.1f", std::floor((1 - found.error) * 1000) / 10);
-  Print(live.Spent() + "; " + Counted(found.runs, "run") + ", sure to " + sure +
-        " % if inputs have their usual outcome in four of five runs\n");
+  const std::string sureness =
+      std::string(", sure to ") + sure + " % if inputs have their usual outcome in four of five runs";
+  Print(live.Spent() + "; " + Counted(found.runs, "run") + (found.error < 1 ? sureness : "") + "\n");
 }
 
 class Bisecting final : public RecordedChatTaker {
@@ -268,6 +275,7 @@ Exited Bisecting::Find(const RecordedChat& chat) {
     const std::vector<bool>* chosen = nullptr;  // of the test under way
     ChangedTurn turn = TRY(recorded.With([&](const std::string& body) { return input.Mix(body, *chosen); }));
     TRY(OfUse(live_.CheckPrice(*turn.turn)));
+    TRY(OfUse(live_.CheckJudges(*turn.turn, checks_, 1)));
     const LiveTest test{.turn = *std::move(turn.turn), .grader = GraderFor(chat)};
     const auto found = Bisect(count, {.together = static_cast<std::size_t>(line_.live.jobs)},
                               [&](const std::vector<bool>& is_current, std::size_t runs) {

@@ -247,12 +247,27 @@ void LiveRuns::RunTheChecks(const LiveTest& test, const Judging& judging, Judged
   for (const JudgeCheck& check : judging.live.judges) Judge(test.turn, check, judged);
 }
 
+Result<void> LiveRuns::CheckJudges(const LiveTurn& turn, std::span<const SuiteChecks> checks,
+                                   std::size_t number) const {
+  for (const JudgeCheck& check : LiveChecksOf(checks, turn.like.id, number).judges) {
+    const auto question = PrepareQuestion(turn, check.model, {}, {});
+    const Result<void> usable = question ? CheckPrice(*question) : Fail(question.error());
+    if (!usable) return Fail(usable.error().code, "judge: " + check.model + ": " + usable.error().message);
+  }
+  return {};
+}
+
 // Adds why the model does not say yes.
 void LiveRuns::Judge(const LiveTurn& turn, const JudgeCheck& check, JudgedRun& judged) {
-  const std::string what = "judge: " + check.model;
+  const std::string what = "judge: " + check.model, answer = AnswerIn(judged.run.interaction);
+  const std::string& message = turn.like.user_message;
+  const std::string all = LowerCase(message + answer);
+  const auto framed = [&](std::string tag, const std::string& text) {
+    while (all.find(tag) != all.npos) tag += "_";  // or the text could end its frame
+    return "<" + tag + ">\n" + text + "\n</" + tag + ">\n";
+  };
   auto question = PrepareQuestion(turn, check.model, kJudgeSystem,
-                                  "<message>\n" + turn.like.user_message + "\n</message>\n<answer>\n" +
-                                      AnswerIn(judged.run.interaction) + "\n</answer>\n" + check.question);
+                                  framed("message", message) + framed("answer", answer) + check.question);
   const Result<void> priced = question ? CheckPrice(*question) : Fail(question.error());
   if (!priced) return AddTo(judged.problem, what + ": " + priced.error().message);
   const Interaction asked = Ask(*question, nullptr, judged.cost).interaction;

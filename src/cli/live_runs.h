@@ -57,6 +57,8 @@ class LiveRuns {
 
   // kInvalidArgument if there is a limit for the cost, and the model has no price.
   Result<void> CheckPrice(const LiveTurn& turn) const;
+  // The same for the judges of the turn, and kInvalidArgument (reason "unknown_model") if there is no such model.
+  Result<void> CheckJudges(const LiveTurn& turn, std::span<const SuiteChecks> checks, std::size_t number) const;
   // The runs of each test.
   std::vector<std::vector<JudgedRun>> Make(std::span<const LiveTest> tests, std::span<const SuiteChecks> checks,
                                            const ContentOf& content_of);

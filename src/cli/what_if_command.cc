@@ -72,7 +72,8 @@ class Trying final : public RecordedChatTaker {
   const WhatIfReport& report() const { return report_; }
 
  private:
-  Result<void> Prepare(const RecordedChat& chat, const Interaction& turn, std::size_t number, TriedTurn& tried);
+  Result<void> Prepare(const RecordedChat& chat, std::span<const SuiteChecks> checks, const Interaction& turn,
+                       std::size_t number, TriedTurn& tried);
 
   const CommandLine& line_;
   const std::unique_ptr<PresentFolders> present_;
@@ -83,7 +84,8 @@ class Trying final : public RecordedChatTaker {
 };
 
 // Adds the tests of a turn, one for each model.
-Result<void> Trying::Prepare(const RecordedChat& chat, const Interaction& turn, std::size_t number, TriedTurn& tried) {
+Result<void> Trying::Prepare(const RecordedChat& chat, std::span<const SuiteChecks> checks, const Interaction& turn,
+                             std::size_t number, TriedTurn& tried) {
   TRY(CheckReplayable(turn));
   const PresentAgent agent = TRY(AgentFor(*present_, chat, turn));
   const auto price = agent.options.prices.find(turn.model);
@@ -96,6 +98,7 @@ Result<void> Trying::Prepare(const RecordedChat& chat, const Interaction& turn, 
     changes.model = model;
     WhatIf what_if = TRY(PrepareWhatIf(turn, *chat.bodies, agent, changes));
     TRY(live_.CheckPrice(what_if.turn));
+    TRY(live_.CheckJudges(what_if.turn, checks, number));
     tests_.push_back({.turn = std::move(what_if.turn),
                       .number = number,
                       .files_then = [&chat, turn, at = what_if.at] { return chat.files_at(turn, at); },
@@ -121,7 +124,7 @@ Result<void> Trying::Take(const RecordedChat& chat) {
     if (turn && turn->user_message.empty() && !chat.only) continue;  // an act of a person
     TriedTurn tried{.chat = chat.name, .turn = chat.turns[i].str(), .file = chat.file, .at = at_.value_or(0)};
     const std::size_t before = tests_.size();
-    const auto prepared = turn ? Prepare(chat, *turn, i + 1, tried) : Fail(turn.error());
+    const auto prepared = turn ? Prepare(chat, *checks, *turn, i + 1, tried) : Fail(turn.error());
     if (!prepared) {
       while (tests_.size() > before) tests_.pop_back();
       tried.failure = prepared.error().message;
