@@ -32,6 +32,17 @@ namespace {
 // Everything that the store has of the chat, but files with secrets.
 Result<ForeignChat> Read(ChatReader& reader, const ChatId& id, SecretFinder& finder, std::size_t& left_out) {
   const Chat chat = TRY(reader.store().LoadChat(id));
+  const auto incomplete = [&](InteractionId lost, const std::string& why) {
+    return Fail(ErrorCode::kCorruption, "the chat is not whole, so it tests nothing: " + lost.str() + " " + why +
+                                            "; `reprise verify " + id.str() + "` says more");
+  };
+  if (!chat.damaged.empty()) return incomplete(chat.damaged.front().id, "cannot be read");
+  for (const Interaction& each : chat.interactions) {
+    const auto is_parent = [&](const Interaction& other) { return other.id == each.parent_id; };
+    if (each.parent_id && std::ranges::none_of(chat.interactions, is_parent)) {
+      return incomplete(*each.parent_id, "is missing");
+    }
+  }
   ForeignChat foreign{.name = id.str(),
                       .title = chat.summary.title,
                       .created_at = chat.summary.created_at,
@@ -132,6 +143,9 @@ Result<RecordingForTests> RecordForTests(ChatReader& reader, const ChatId& chat,
   finder.Forget();
   Json document = ToChatDocument(foreign);
   for (const char* part : {"title", "interactions"}) finder.TakeFrom(document[part]);
+  for (std::size_t i = 0; i < foreign.files.size(); ++i) {  // their contents have been looked at
+    finder.TakeFrom(document["files"][i]["filename"]);
+  }
   recording.taken = finder.taken();
   if (!recording.taken.empty()) {
     TRY(Digest(document));

@@ -1,6 +1,7 @@
 #include "cli/recorded_chats.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/path.h"
@@ -35,34 +36,74 @@ std::vector<InteractionId> Branch(const Parents& parents, std::optional<Interact
   return branch;
 }
 
-constexpr int kDeepestFolder = 8;  // of a suite
+// Why the chat is not whole, for people: a turn of the branch continues one that is not there; empty: it is whole.
+std::string GapIn(const Parents& parents, const std::vector<InteractionId>& branch) {
+  const auto first = branch.empty() ? parents.end() : parents.find(branch.front());
+  if (first == parents.end() || !first->second || parents.contains(*first->second)) return {};
+  return first->second->str() + ", which " + first->first.str() + " continues, is missing";
+}
 
-void AddExported(const std::string& path, int depth, std::vector<std::string>& chats) {
+// What an argument names.
+struct Exported {
+  std::vector<std::string> chats{};
+  std::vector<std::pair<std::string, Error>> faults{};  // what cannot be a part of the suite, with its path
+  std::set<std::string> seen{};                         // folders, so that no link leads round in a circle
+};
+
+bool IsChat(const std::string& path) {
   const auto found = FindForeignChats(path);
-  if (found && found->size() == 1 && found->front() == path) return chats.push_back(path);
-  const auto entries = Disk().ListDirectory(path);
-  for (const DirectoryEntry& entry : entries ? *entries : std::vector<DirectoryEntry>()) {
-    const std::string& name = entry.name;
+  return found && found->size() == 1 && found->front() == path;
+}
+
+void AddExported(const std::string& path, Exported& exported) {
+  constexpr std::size_t kMostFolders = 100'000;
+  if (!exported.seen.insert(Resolved(path).string()).second) return;
+  const auto fault = [&](const std::string& at, ErrorCode code, const std::string& why) {
+    exported.faults.emplace_back(at, MakeError(code, why));
+  };
+  if (exported.seen.size() > kMostFolders) return fault(path, ErrorCode::kTooLarge, "there are too many folders");
+  if (IsChat(path)) return exported.chats.push_back(path);
+  auto entries = Disk().ListDirectory(path);
+  if (!entries) return fault(path, entries.error().code, "the folder cannot be read: " + entries.error().message);
+  std::ranges::sort(*entries, {}, &DirectoryEntry::name);
+  for (const DirectoryEntry& entry : *entries) {
+    const std::string &name = entry.name, below = path + "/" + name;
     if (name.starts_with('.')) continue;
-    if (entry.is_directory && depth > 0) AddExported(path + "/" + name, depth - 1, chats);
-    const bool is_of_suite = name.ends_with(kChecksEnding) || name.ends_with(kAcceptedEnding) || name == kSuiteFile;
-    if (!entry.is_directory && name.ends_with(".json") && !is_of_suite) chats.push_back(path + "/" + name);
+    if (entry.is_directory || IsDirectory(below)) {
+      AddExported(below, exported);
+      continue;
+    }
+    const bool is_checks = name.ends_with(kChecksEnding);
+    const std::string of_chat = below.substr(0, below.size() - (is_checks ? kChecksEnding.size() : 0));
+    if (is_checks && !IsChat(of_chat) && !IsThere(of_chat + ".json")) {
+      fault(below, ErrorCode::kInvalidArgument, "there is no chat for these checks");
+    }
+    const bool is_of_suite = is_checks || name.ends_with(kAcceptedEnding) || name == kSuiteFile;
+    if (name.ends_with(".json") && !is_of_suite) exported.chats.push_back(below);
   }
 }
 
 // The exported chats that an argument names: a document, a chat's folder, or a folder of some, at any depth.
-Result<std::vector<std::string>> ExportedIn(const std::string& path) {
-  std::vector<std::string> chats;
-  AddExported(path, kDeepestFolder, chats);
-  if (chats.empty()) return Fail(ErrorCode::kInvalidArgument, "there is no chat in " + VisibleLine(path));
-  std::ranges::sort(chats);
-  return chats;
+Result<Exported> ExportedIn(const std::string& path) {
+  Exported exported;
+  AddExported(path, exported);
+  if (exported.chats.empty() && exported.faults.empty()) {
+    return Fail(ErrorCode::kInvalidArgument, "there is no chat in " + VisibleLine(path));
+  }
+  return exported;
+}
+
+// The turn in "PATH/int_002".
+std::optional<InteractionId> TurnIn(const std::string& what) {
+  const auto turn = InteractionId::Parse(std::string_view(what).substr(what.rfind('/') + 1));  // npos + 1 is 0
+  return turn ? std::optional(*turn) : std::nullopt;
 }
 
 }  // namespace
 
 Result<std::optional<std::string>> ReadSmall(const std::string& path) {
-  if (!IsFile(path)) return std::nullopt;
+  if (!IsThere(path)) return std::nullopt;
+  if (!IsFile(path)) return Fail(ErrorCode::kInvalidArgument, path + " is no file, or a link to none");
   auto text = Disk().ReadFile(path, kMostSmallFile);
   if (!text) return Fail(text.error().code, path + ": " + text.error().message);
   return std::optional(*std::move(text));
@@ -93,15 +134,29 @@ std::shared_ptr<const Grader> GraderFor(const RecordedChat& chat) {
   return std::make_shared<const Grader>(Resolved(chat.file).parent_path().string());
 }
 
+std::string RecordedChats::PathIn(const std::string& what) {
+  if (IsThere(what)) return what;
+  const std::string above = what.substr(0, std::min(what.rfind('/'), what.size()));
+  return above != what && TurnIn(what) && IsThere(above) ? above : std::string();
+}
+
+Result<bool> RecordedChats::Check(const std::string& what) {
+  const std::string path = PathIn(what);
+  if (path.empty()) return TRY(FindStored(what, flags_, environment_)).has_value();
+  if (path == what) TRY(ExportedIn(path));
+  return true;
+}
+
 Result<bool> RecordedChats::Take(const std::string& what, RecordedChatTaker& taker) {
-  if (IsThere(what)) {
-    for (const std::string& path : TRY(ExportedIn(what))) TRY(TakeExported(path, std::nullopt, taker));
+  const std::string path = PathIn(what);
+  if (path == what && !path.empty()) {
+    const auto exported = TRY(ExportedIn(path));
+    for (const auto& [at, error] : exported.faults) taker.TakeBroken(at.substr(at.rfind('/') + 1), at, error);
+    for (const std::string& each : exported.chats) TRY(TakeExported(each, std::nullopt, taker));
     return true;
   }
-  const std::size_t slash = std::min(what.rfind('/'), what.size());
-  const auto turn = InteractionId::Parse(std::string_view(what).substr(std::min(slash + 1, what.size())));
-  if (turn && IsThere(what.substr(0, slash))) {
-    TRY(TakeExported(what.substr(0, slash), *turn, taker));
+  if (!path.empty()) {
+    TRY(TakeExported(path, TurnIn(what), taker));
     return true;
   }
   auto stored = TRY(FindStored(what, flags_, environment_));
@@ -124,6 +179,7 @@ Result<void> RecordedChats::TakeExported(const std::string& path, std::optional<
   };
   auto foreign = ReadForeignChat(path);
   if (!foreign) return broken(foreign.error());
+  for (const std::string& gap : foreign->gaps) taker.TakeBroken(name, path, MakeError(ErrorCode::kCorruption, gap));
   const auto chat = ChatId::Parse("exported");
   MemoryInteractionStore store;
   FilesOfExport files(foreign->files);
@@ -134,7 +190,8 @@ Result<void> RecordedChats::TakeExported(const std::string& path, std::optional<
                         .chat = *chat,
                         .bodies = &bodies,
                         .turns = Branch(ParentsOf(foreign->interactions), only ? only : foreign->head),
-                        .only = only};
+                        .only = only,
+                        .is_whole = foreign->gaps.empty()};
   if (only && recorded.turns.empty()) {
     return broken(MakeError(ErrorCode::kInvalidArgument, "the chat has no turn " + only->str()));
   }
@@ -161,11 +218,14 @@ Result<void> RecordedChats::TakeStored(ChatReader& reader, const RecordReference
   FilesInStore files(reader.files(), what.chat);
   RequestBodies bodies(reader.store(), &files);
   const auto head = what.interaction ? what.interaction : chat->summary.head;
+  const Parents parents = ParentsOf(chat->interactions);
+  const auto branch = Branch(parents, head);
+  const std::string gap = GapIn(parents, branch);
   const RecordedChat recorded{
       .name = what.chat.str(),
       .chat = what.chat,
       .bodies = &bodies,
-      .turns = Branch(ParentsOf(chat->interactions), head),
+      .turns = branch,
       .only = what.interaction,
       .chosen_model = chat->summary.chosen_model,
       .effort = chat->summary.effort,
@@ -175,9 +235,13 @@ Result<void> RecordedChats::TakeStored(ChatReader& reader, const RecordReference
         return content ? std::optional(*std::move(content)) : std::nullopt;
       },
       .damaged = chat->damaged,
+      .is_whole = chat->damaged.empty() && gap.empty(),
       .files_at = [&](const Interaction& turn, std::uint64_t seq) { return FilesAt(reader, turn, seq); }};
   if (what.interaction && recorded.turns.empty()) {
     return Fail(NotThere(MakeError(ErrorCode::kNotFound, ""), what, reader.options().data_dir));
+  }
+  if (!gap.empty() && chat->damaged.empty()) {
+    taker.TakeBroken(recorded.name, "", MakeError(ErrorCode::kCorruption, gap));
   }
   return taker.Take(recorded);
 }

@@ -43,6 +43,7 @@ struct RecordedChat {
   std::string instructions{};
   ContentOf content_of{};
   std::vector<DamagedInteraction> damaged{};
+  bool is_whole = true;  // it lacks no turn
   // What its workspace held at an event of a turn; 0: when the turn began. From any thread.
   std::function<Result<PastFiles>(const Interaction& turn, std::uint64_t seq)> files_at{};
 };
@@ -52,7 +53,7 @@ class RecordedChatTaker {
  public:
   virtual ~RecordedChatTaker() = default;
   virtual Result<void> Take(const RecordedChat& chat) = 0;
-  // An exported chat that cannot be read.
+  // An exported chat that cannot be read or is not whole, or something that cannot be a part of a suite.
   virtual void TakeBroken(const std::string& name, const std::string& file, const Error& why) = 0;
 };
 
@@ -71,6 +72,10 @@ class RecordedChats {
   // (suite/trip.json/int_002), CHAT or CHAT/INTERACTION. False: it names none of them. The failures of FindStored,
   // kNotFound if there is no such record, and those of `taker`.
   Result<bool> Take(const std::string& what, RecordedChatTaker& taker);
+  // Whether it names any, without a look at them. Fails likewise.
+  Result<bool> Check(const std::string& what);
+  // The path in an argument that names exported chats or a turn of one; empty: it names none.
+  static std::string PathIn(const std::string& what);
 
  private:
   Result<void> TakeExported(const std::string& path, std::optional<InteractionId> only, RecordedChatTaker& taker);
@@ -89,7 +94,7 @@ Result<PresentAgent> AgentFor(PresentFolders& present, const RecordedChat& chat,
 // For the `command` checks of the chat's suite; null for a stored one, which has none.
 std::shared_ptr<const Grader> GraderFor(const RecordedChat& chat);
 
-// A small JSON file of the suite; nullopt if there is none.
+// A small JSON file of the suite; nullopt if there is none. kInvalidArgument if something else has its name.
 Result<std::optional<std::string>> ReadSmall(const std::string& path);
 
 // The checks beside an exported chat, those for all chats of its folder first; none of a stored one. `faulty` names the

@@ -44,6 +44,12 @@ std::vector<ChatTurns> ByChat(const SuiteReport& report) {
   return chats;
 }
 
+// Without what failed beside the turns: a chat that cannot be read, bad checks.
+std::size_t TurnsIn(const SuiteReport& report) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(report.turns, [](const TurnResult& turn) { return !turn.turn.empty(); }));
+}
+
 std::size_t CountOf(ChatTurns turns, State state) {
   return static_cast<std::size_t>(std::ranges::count(turns, state, &TurnResult::state));
 }
@@ -72,7 +78,7 @@ std::string OutcomeWords(const SuiteReport& report) {
 }
 
 std::string Summary(const SuiteReport& report) {
-  return Counted(report.turns.size(), "turn") + " of " + Counted(ByChat(report).size(), "chat") + ": " +
+  return Counted(TurnsIn(report), "turn") + " of " + Counted(ByChat(report).size(), "chat") + ": " +
          OutcomeWords(report) + " (" + Seconds(report.seconds, 1) + " s)" +
          (report.asked.empty() ? "" : "; " + report.asked);
 }
@@ -178,8 +184,15 @@ std::string Counts(ChatTurns turns, double seconds) {
          XmlAttribute("time", Seconds(seconds, 3));
 }
 
-void AppendTestCase(std::string& out, const TurnResult& turn) {
-  out += "    <testcase" + XmlAttribute("classname", turn.chat) + XmlAttribute("name", turn.turn) +
+// Servers tell test cases apart by class and name, so chats of the same name in several folders need their paths.
+std::string ClassOf(const std::vector<ChatTurns>& chats, const TurnResult& turn) {
+  const auto is_other = [&](ChatTurns each) { return each[0].chat == turn.chat && each[0].file != turn.file; };
+  return std::ranges::any_of(chats, is_other) && !turn.file.empty() ? turn.file : turn.chat;
+}
+
+void AppendTestCase(std::string& out, const TurnResult& turn, const std::string& of) {
+  out += "    <testcase" + XmlAttribute("classname", of) +
+         XmlAttribute("name", turn.turn.empty() ? "chat" : turn.turn) +
          (turn.file.empty() ? "" : XmlAttribute("file", turn.file)) + XmlAttribute("time", Seconds(turn.ms / 1000, 6)) +
          ">\n";
   if (turn.state == State::kFailed) {
@@ -198,11 +211,13 @@ void AppendTestCase(std::string& out, const TurnResult& turn) {
 std::string JunitText(const SuiteReport& report) {
   std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites" + XmlAttribute("name", "reprise test") +
                     Counts(report.turns, report.seconds) + ">\n";
-  for (const ChatTurns chat : ByChat(report)) {
+  const auto chats = ByChat(report);
+  for (const ChatTurns chat : chats) {
     double ms = 0;
     for (const TurnResult& turn : chat) ms += Sound(turn.ms);
-    out += "  <testsuite" + XmlAttribute("name", chat.front().chat) + Counts(chat, ms / 1000) + ">\n";
-    for (const TurnResult& turn : chat) AppendTestCase(out, turn);
+    const std::string name = ClassOf(chats, chat.front());
+    out += "  <testsuite" + XmlAttribute("name", name) + Counts(chat, ms / 1000) + ">\n";
+    for (const TurnResult& turn : chat) AppendTestCase(out, turn, name);
     out += "  </testsuite>\n";
   }
   return out + "</testsuites>\n";
@@ -239,7 +254,7 @@ std::string MarkdownText(const SuiteReport& report) {
   const std::size_t failed = CountOf(report.turns, State::kFailed);
   std::string out = "### Recorded chats: " + OutcomeWords(report) +
                     "\n\n| chats | turns | passed | failed | skipped | seconds |\n|--:|--:|--:|--:|--:|--:|\n| " +
-                    Grouped(ByChat(report).size()) + " | " + Grouped(report.turns.size()) + " | " +
+                    Grouped(ByChat(report).size()) + " | " + Grouped(TurnsIn(report)) + " | " +
                     Grouped(CountOf(report.turns, State::kPassed)) + " | " + Grouped(failed) + " | " +
                     Grouped(CountOf(report.turns, State::kSkipped)) + " | " + Seconds(report.seconds, 1) + " |\n";
   if (failed > 0) out += "\n#### Failed\n\n";

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "app/present_folders.h"
+#include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/path.h"
@@ -55,13 +56,14 @@ class Suite final : public RecordedChatTaker {
  private:
   void Test(const RecordedChat& chat);
   Result<Interaction> TestTurn(const RecordedChat& chat, InteractionId id, TurnResult& result);
-  Result<LiveTurn> PrepareTurn(const RecordedChat& chat, const Interaction& turn);
+  Result<LiveTurn> PrepareTurn(const RecordedChat& chat, const Interaction& turn, std::size_t number);
   void Check(const RecordedChat& chat, const Interaction& turn, std::size_t number, TurnResult& result) const;
   // What was accepted of a chat, as JSON, and the file that says so.
   struct Accepted {
     std::string file;
     std::set<std::string> known{};  // from the file
     std::set<std::string> found{};  // in this test
+    bool is_whole = true;           // every request of every turn was compared
   };
   Result<void> Write(const Accepted& accepted) const;
   Result<Accepted> AcceptedFor(const RecordedChat& chat);
@@ -90,13 +92,15 @@ Result<void> Suite::Take(const RecordedChat& chat) {
   return {};
 }
 
-// Without what is no longer found; no file if nothing is.
+// Without what is no longer found, if all was compared; no file if nothing is left.
 Result<void> Suite::Write(const Accepted& accepted) const {
-  if (accepted.found == accepted.known) return {};
-  if (accepted.found.empty()) return Disk().RemoveFile(accepted.file);
+  std::set<std::string> kept = accepted.found;
+  if (!accepted.is_whole) kept.insert(accepted.known.begin(), accepted.known.end());
+  if (kept == accepted.known) return {};
+  if (kept.empty()) return Disk().RemoveFile(accepted.file);
   Json list = Json::array();
-  for (const std::string& each : accepted.found) list.push_back(ParseJson(each).value());
-  return ReplaceFile(Disk(), accepted.file, Json{{"accepted", std::move(list)}}.dump(2) + "\n");
+  for (const std::string& each : kept) list.push_back(ParseJson(each).value());
+  return WriteOutputFile(accepted.file, Json{{"accepted", std::move(list)}}.dump(2) + "\n", /*replace=*/true);
 }
 
 Result<Suite::Accepted> Suite::AcceptedFor(const RecordedChat& chat) {
@@ -117,23 +121,25 @@ void Suite::Test(const RecordedChat& chat) {
   accepted_ = {};
   std::string faulty;
   auto checks = ChecksBeside(chat, faulty);
-  if (!checks) return TakeBroken(chat.name, faulty, checks.error());
+  if (!checks) return TakeBroken(chat.name, chat.path, checks.error());
   checks_ = *std::move(checks);
   if (!chat.file.empty()) {
     auto accepted = AcceptedFor(chat);
-    if (!accepted) return TakeBroken(chat.name, chat.file, accepted.error());
+    if (!accepted) return TakeBroken(chat.name, chat.path, accepted.error());
     accepted_ = *std::move(accepted);
   }
   const bool has_own = !checks_.empty() && IsFile(chat.file + std::string(kChecksEnding));
   if (has_own) {  // those for all chats may name turns that this one lacks
     for (const std::string& turn : UnknownTurns(checks_.back(), chat.turns)) {
-      TakeBroken(chat.name, chat.file + std::string(kChecksEnding),
-                 MakeError(ErrorCode::kInvalidArgument, "/turns/" + turn + ": the chat has no such turn"));
+      TakeBroken(chat.name, chat.path,
+                 MakeError(ErrorCode::kInvalidArgument, chat.file + std::string(kChecksEnding) + ": /turns/" + turn +
+                                                            ": the chat has no such turn"));
     }
   }
   if (chat.turns.empty()) {
-    TakeBroken(chat.name, chat.file, MakeError(ErrorCode::kInvalidArgument, "the chat has no turns to test"));
+    TakeBroken(chat.name, chat.path, MakeError(ErrorCode::kInvalidArgument, "the chat has no turns to test"));
   }
+  accepted_.is_whole = !chat.only && chat.is_whole;
   const auto grader = GraderFor(chat);
   std::deque<TurnResult> results;  // which stay where they are
   std::vector<LiveTest> for_model;
@@ -145,10 +151,11 @@ void Suite::Test(const RecordedChat& chat) {
     const auto began = std::chrono::steady_clock::now();
     const auto turn = TestTurn(chat, chat.turns[i], result);
     if (!turn) result.problems.push_back(turn.error().message);
+    accepted_.is_whole = accepted_.is_whole && turn && result.problems.empty();
     const bool has_answer = turn && !turn->user_message.empty();  // else it is an act of a person
     if (has_answer && live_ == nullptr) Check(chat, *turn, i + 1, result);
     if (has_answer && live_ != nullptr && result.problems.empty()) {
-      auto prepared = PrepareTurn(chat, *turn);
+      auto prepared = PrepareTurn(chat, *turn, i + 1);
       if (prepared) {
         result.sides.push_back(SideOf("on record", *turn));
         for_model.push_back({.turn = *std::move(prepared),
@@ -170,11 +177,10 @@ void Suite::Test(const RecordedChat& chat) {
     report_.turns.push_back(std::move(result));
   }
   if (!line_.update || chat.file.empty()) return;
-  const auto is_failed = [](const TurnResult& each) { return !each.problems.empty(); };
-  if (std::ranges::any_of(results, is_failed)) {
-    accepted_.found.merge(std::set(accepted_.known));  // not all was compared
+  if (const auto written = Write(accepted_); !written) {
+    TakeBroken(chat.name, chat.path,
+               MakeError(written.error().code, accepted_.file + " cannot be written: " + written.error().message));
   }
-  if (const auto written = Write(accepted_); !written) TakeBroken(chat.name, accepted_.file, written.error());
 }
 
 // The checks on the record.
@@ -194,12 +200,32 @@ void Suite::Check(const RecordedChat& chat, const Interaction& turn, std::size_t
   }
 }
 
-Result<LiveTurn> Suite::PrepareTurn(const RecordedChat& chat, const Interaction& turn) {
+Result<LiveTurn> Suite::PrepareTurn(const RecordedChat& chat, const Interaction& turn, std::size_t number) {
   const auto model = line_.flags.find("model");
   auto prepared = TRY(PrepareLive(turn, *chat.bodies, TRY(AgentFor(*present_, chat, turn)),
                                   model == line_.flags.end() ? std::string() : model->second));
   TRY(live_->CheckPrice(prepared));
+  TRY(live_->CheckJudges(prepared, checks_, number));
   return prepared;
+}
+
+// The rounds in which the model answered, and the requests for them.
+struct AnsweredRounds {
+  std::set<std::uint32_t> asked{}, answered{};
+};
+
+AnsweredRounds RoundsOf(const Interaction& turn) {
+  AnsweredRounds rounds;
+  for (const SentRequest& each : *turn.record->requests) {
+    if (each.purpose == SentRequest::Purpose::kTurn) rounds.asked.insert(each.round);
+  }
+  const RunRecord& record = *turn.record;
+  std::uint32_t round = record.resumed_from && !record.resumed_from->call_ids.empty() ? 1 : 0;
+  const Messages& messages = turn.final_agent_state->messages;
+  for (std::size_t i = record.first_message; i < messages.size(); ++i) {
+    if (messages[i].role == Role::kAssistant) rounds.answered.insert(round++);
+  }
+  return rounds;
 }
 
 // Replays the turn, and names what has changed in its requests.
@@ -212,17 +238,30 @@ Result<Interaction> Suite::TestTurn(const RecordedChat& chat, InteractionId id, 
   if (turn.user_message.empty()) return turn;  // what a person did by hand
   if (!turn.record || !turn.record->requests) {
     result.notes.emplace_back(kRequestsNotOnRecord);
+    accepted_.is_whole = false;
     return turn;
   }
   std::ranges::move(chat.bodies->FaultsOf(turn), std::back_inserter(result.problems));
+  const auto [asked, answered] = RoundsOf(turn);
+  const bool is_of_provider = turn.model.find('/') != turn.model.npos;  // a part of this program sends nothing
+  for (const std::uint32_t round : is_of_provider ? answered : std::set<std::uint32_t>()) {
+    if (asked.contains(round)) continue;
+    result.problems.push_back("the request of round " + std::to_string(round) + " is missing from the record");
+    break;
+  }
+  if (!is_of_provider && !answered.empty()) {
+    result.notes.emplace_back("not compared: the model is a part of this program, so no request was sent");
+  }
   if (!result.problems.empty()) return turn;
   const PresentAgent agent = TRY(AgentFor(*present_, chat, turn));
   const DriftReport compared = TRY(FindDrift(turn, *chat.bodies, agent, executor_));
   for (const std::string& why : std::set(compared.not_compared.begin(), compared.not_compared.end())) {
-    result.notes.push_back("requests are not compared: " + why);
+    // Here no server is ever connected.
+    if (!why.starts_with(kServersTools)) result.notes.push_back("not compared: " + why);
   }
   const bool is_tested = compared.requests > 0 || compared.not_compared.empty() || !checks_.empty() || live_ != nullptr;
   if (!is_tested) result.state = TurnResult::State::kSkipped;
+  accepted_.is_whole = accepted_.is_whole && compared.requests >= asked.size();
   for (const Drift& drift : compared.found) {
     const std::string text =
         DumpJson({{"cause", ToString(drift.cause)}, {"name", drift.name}, {"digest", drift.digest}});
@@ -233,11 +272,51 @@ Result<Interaction> Suite::TestTurn(const RecordedChat& chat, InteractionId id, 
   return turn;
 }
 
+// All that can be written. Returns the first failure.
 Result<void> WriteReports(const SuiteReport& report, const CommandLine& line) {
+  Result<void> all;
   const std::pair<const std::string&, std::string (*)(const SuiteReport&)> kReports[] = {
       {line.reports.junit, JunitText}, {line.reports.markdown, MarkdownText}, {line.reports.html, HtmlText}};
   for (const auto& [path, text] : kReports) {
-    if (!path.empty()) TRY(WriteOutputFile(path, text(report), /*force=*/true));
+    if (path.empty()) continue;
+    auto written = WriteOutputFile(path, text(report), /*replace=*/true);
+    if (all && !written) all = std::move(written);
+  }
+  return all;
+}
+
+// Whether a file with this name could be one of the suite: of its chats, their checks, or what was accepted.
+bool IsOfSuite(const std::string& path, const std::vector<std::string>& suites) {
+  const std::string place = Resolved(FullPath(path)).string();
+  for (const std::string& what : suites) {
+    const std::string named = RecordedChats::PathIn(what);
+    if (named.empty()) continue;
+    const std::string folder = IsDirectory(named) ? named : ParentDirectory(Resolved(FullPath(named)).string());
+    if (!LiesIn(ParentDirectory(place), folder)) continue;
+    if (place.ends_with(".json")) return true;
+    const std::string top = Resolved(FullPath(folder)).string();
+    for (std::string each = ParentDirectory(place); each.size() >= top.size() && each != "/";) {
+      if (IsFile(each + "/chat.json")) return true;
+      each = ParentDirectory(each);
+    }
+  }
+  return false;
+}
+
+// Fails before anything is asked or written if a report could not be written, or would replace a part of the suite.
+Result<void> CheckReports(const CommandLine& line) {
+  std::set<std::string> places;
+  for (const std::string& path : {line.reports.junit, line.reports.markdown, line.reports.html}) {
+    if (path.empty()) continue;
+    if (IsDirectory(path)) return Fail(Reason::kFileExists, path + " is a folder");
+    if (!IsDirectory(ParentDirectory(path))) {
+      return Fail(ErrorCode::kNotFound, "there is no folder " + ParentDirectory(path));
+    }
+    const bool is_new = places.insert(Resolved(FullPath(path)).string()).second;
+    if (!is_new && !path.starts_with("/dev/")) return Fail(Reason::kFileExists, path + " cannot be two reports");
+    if (IsOfSuite(path, line.arguments)) {
+      return Fail(Reason::kFileExists, path + " is, or would count as, a part of the suite; no report replaces that");
+    }
   }
   return {};
 }
@@ -274,7 +353,10 @@ Exited RunTest(const CommandLine& line, const Environment& environment) {
   if (!line.record.empty()) return Record(line, environment);
   SetLogLevel(LogLevel::kError);  // failures of the recorded runs are not news
   const auto began = std::chrono::steady_clock::now();
-  const Options options = TRY(OfUse(LoadOptions(line.flags, environment)));
+  TRY(CheckReports(line));
+  auto loaded = OfUse(LoadOptions(line.flags, environment));
+  if (!loaded && loaded.error().error.Is(Reason::kUntrusted)) loaded.error().status = kExitUsage;
+  const Options options = TRY(std::move(loaded));
   WorkCounter counter;
   std::optional<Progress> progress;  // before any thread, because it takes the signals
   std::optional<LiveRuns> live;
@@ -287,17 +369,24 @@ Exited RunTest(const CommandLine& line, const Environment& environment) {
   }
   Suite suite(line, std::move(present), live ? &*live : nullptr);
   RecordedChats chats(line.flags, environment);
+  for (const std::string& what : line.arguments) {  // before the first run is paid
+    if (!TRY(OfUse(chats.Check(what)))) return Misused("there is no file, folder or chat " + VisibleLine(what));
+  }
+  Result<bool> taken = true;
   for (const std::string& what : line.arguments) {
-    if (counter.stop_requested()) break;
-    if (!TRY(OfUse(chats.Take(what, suite)))) return Misused("there is no file, folder or chat " + VisibleLine(what));
+    if (counter.stop_requested() || !taken) break;
+    taken = chats.Take(what, suite);
   }
   SuiteReport report = suite.report();
+  if (!taken && report.turns.empty()) static_cast<void>(TRY(OfUse(std::move(taken))));
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   if (live) report.asked = live->Spent();
-  TRY(WriteReports(report, line));
   const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
   Print(line.json ? JsonText(report) : TerminalText(report, DecideColour(line.colour, environment, is_terminal)));
   if (progress) progress->End();
+  FlushOutput();
+  TRY(WriteReports(report, line));
+  static_cast<void>(TRY(OfUse(std::move(taken))));  // after what was found until then
   const bool failed = std::ranges::any_of(
       report.turns, [](const TurnResult& each) { return each.state == TurnResult::State::kFailed; });
   return failed ? kExitFailure : kExitOk;

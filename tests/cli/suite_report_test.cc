@@ -355,6 +355,25 @@ TEST_CASE("MarkdownText: every hostile text is a code span", "[suite-report]") {
   }
 }
 
+TEST_CASE("Reports: what fails beside the turns is no turn, and chats of one name are told apart", "[suite-report]") {
+  SuiteReport report;
+  for (const char* const folder : {"a", "b"}) {
+    const std::string file = std::string("j/") + folder + "/trip";
+    report.turns.push_back({.chat = "trip", .turn = "int_001", .file = file});
+    report.turns.push_back(
+        {.chat = "trip", .turn = "", .file = file, .problems = {"it cannot be written"}, .state = State::kFailed});
+  }
+  CHECK(Contains(TerminalText(report, Colour::kNever), "2 turns of 2 chats: 2 passed, 2 failed"));
+  CHECK(Contains(MarkdownText(report), "| 2 | 2 | 2 | 2 | 0 |"));
+  const std::string junit = JunitText(report);
+  CHECK(Contains(junit, "classname=\"j/a/trip\" name=\"int_001\""));
+  CHECK(Contains(junit, "classname=\"j/b/trip\" name=\"int_001\""));
+  CHECK(Contains(junit, "classname=\"j/b/trip\" name=\"chat\""));
+  CHECK_FALSE(Contains(junit, "name=\"\""));
+  report.turns.resize(2);
+  CHECK(Contains(JunitText(report), "classname=\"trip\" name=\"int_001\""));
+}
+
 TEST_CASE("HtmlText: one file without scripts and requests", "[suite-report]") {
   const std::string text = HtmlText(Report());
   CHECK(text.starts_with("<!doctype html>\n"));

@@ -1,6 +1,7 @@
 """`reprise test`: recorded chats test the agent of today, without a model."""
 import hashlib
 import json
+import os
 import xml.etree.ElementTree as xml
 
 import pytest
@@ -301,3 +302,182 @@ def test_a_body_of_any_depth_is_compared(chat, suite):
         (suite / "trip.json").write_text(json.dumps(changed))
         status, output, messages = run(chat, suite)
         assert status == 1 and "trip" in output, (place, output[-2000:], messages)
+
+
+# --- what must not pass ------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def long(make_server, provider, tmp_path):
+    """A chat of three turns, as a folder and as a document: `run(suite)` tests it, and `folder` and `document` are copies."""
+    server = make_server(provider)
+    server.check_records = False
+    for number in range(3):
+        provider.plan(text(f"Answer {number}."))
+        server.client.turn("c", f"Question {number}?")
+    server.stop()
+
+    class Long:
+        home = server.home
+        suite = tmp_path / "suite"
+
+        def run(self, *arguments):
+            return reprise(self.home, "test", *(arguments or [self.suite]), "--data-dir", self.home.data, "--config", "server.json", "--workspace", self.home.workspace)
+
+        def export(self, *more):
+            assert reprise(self.home, "export", "c", "-o", self.suite, "--data-dir", self.home.data, *more)[0] == 0
+            return self.suite / "c"
+    return Long()
+
+
+def without_turn(number):
+    return lambda folder: (folder / "interactions" / f"int_{number:03}.json").unlink()
+
+
+def with_head(head):
+    def change(folder):
+        about = json.loads((folder / "chat.json").read_text())
+        (folder / "chat.json").write_text(json.dumps({**about, "head": head}))
+    return change
+
+
+@pytest.mark.parametrize(("damage", "said"), [(without_turn(1), "int_001"), (without_turn(2), "int_002"), (without_turn(3), "int_003"), (with_head("int_077"), "int_077")])
+def test_an_exported_chat_that_lacks_a_turn_fails(long, damage, said):
+    folder = long.export()
+    assert "3 passed" in long.run()[1]
+    damage(folder)
+    status, output, _ = long.run()
+    assert status == 1 and f"{said}, " in output and "is not here" in output, output
+
+
+def test_a_document_that_lacks_a_turn_or_a_request_fails(long):
+    status, output, messages = reprise(long.home, "export", "c", "--data-dir", long.home.data)
+    assert status == 0, messages
+    whole = json.loads(output)
+    long.suite.mkdir()
+
+    def fails_by(words, change):
+        changed = json.loads(json.dumps(whole))
+        change(changed["interactions"])
+        (long.suite / "trip.json").write_text(json.dumps(changed))
+        status, output, _ = long.run()
+        assert status == 1 and words in output, output
+    fails_by("int_002, which int_003 continues", lambda turns: turns.pop(1))
+    fails_by("int_003, where the chat ends", lambda turns: turns.pop())
+    fails_by("request of round 0 is missing", lambda turns: turns[2]["record"]["requests"].pop())
+
+
+def test_a_damaged_chat_is_not_recorded(long):
+    long.home.checkpoint_file("c", "int_002").unlink()
+    status, _, messages = long.run("--record", "c", long.suite)
+    assert status == 1 and "int_002" in messages and not (long.suite / "c.json").exists(), messages
+
+
+def a_link(path):
+    path.symlink_to("/nonexistent")
+
+
+@pytest.mark.parametrize("name", ["c.checks.json", "suite.json", "c.accepted.json"])
+@pytest.mark.parametrize("make", [a_link, os.mkdir, os.mkfifo])
+def test_what_cannot_be_checks_is_named(long, make, name):
+    long.export()
+    make(long.suite / name)
+    status, output, _ = long.run()
+    assert status == 1 and name in output and "0 passed" in output, output
+
+
+def test_checks_without_a_chat_fail(long):
+    long.export()
+    (long.suite / "d.checks.json").write_text('{"answer": {"equals": "nope"}}')
+    status, output, _ = long.run()
+    assert status == 1 and "d.checks.json" in output and "no chat for these checks" in output and "3 passed, 1 failed" in output, output
+
+
+def test_chats_at_any_depth_and_behind_links_are_tested(long):
+    folder = long.export()
+    outside = folder.rename(long.home.path / "elsewhere")
+    deep = long.suite.joinpath(*"abcdefghijkl")
+    deep.mkdir(parents=True)
+    (deep / "far").symlink_to(outside)
+    (deep / "again").symlink_to(long.suite)  # which leads round in a circle
+    status, output, _ = long.run()
+    assert status == 0 and "3 turns of 1 chat: 3 passed" in output, output
+    (long.suite / "far.checks.json").write_text('{"answer": {"equals": "nope"}}')
+    assert long.run()[0] == 1, "which are for no chat of this folder"
+
+
+def test_update_keeps_what_it_did_not_compare(chat, suite):
+    accepted = suite / "trip.accepted.json"
+    chat.write("prompt/10-rules.md", "You are a pirate.")
+    assert run(chat, "--update", suite)[0] == 0
+    before = accepted.read_bytes()
+    gone = {"providers": {"two": {"type": "openai", "base_url": "http://127.0.0.1:9/v1", "api_key": "k"}}, "model": "one/scripted", "models": {}}
+    run(chat, "--update", suite, config=gone)
+    assert json.loads(before)["accepted"][0] in json.loads(accepted.read_text())["accepted"]
+    accepted.write_bytes(before)
+    damaged = json.loads(chat.exported)
+    damaged["interactions"][0]["record"]["requests"][0]["body"][0] = "{"
+    (suite / "trip.json").write_text(json.dumps(damaged))
+    assert run(chat, "--update", suite)[0] == 1 and accepted.read_bytes() == before
+    (suite / "trip.json").write_text(chat.exported)
+    (chat.prompt / "10-rules.md").unlink()
+    assert run(chat, "--update", f"{suite}/trip/int_001")[0] == 2  # no such path
+    assert run(chat, "--update", suite / "trip.json" / "int_001")[0] == 0 and accepted.read_bytes() == before, "other turns may need it"
+    assert run(chat, "--update", suite)[0] == 0 and not accepted.exists()
+
+
+def test_what_was_accepted_hides_no_other_change(chat, suite):
+    small = {**chat.config, "models": {"one/scripted": {"context_window": 9000}}}
+    status, output, _ = run(chat, suite, config=small)
+    assert status == 1 and "parameter context_window has changed" in output and "  tool " not in output, output
+    assert run(chat, "--update", suite, config=small)[0] == run(chat, suite, config=small)[0] == 0
+    status, output, _ = run(chat, suite, config={**small, "tools": {"deny": ["find_files"]}})
+    assert status == 1 and "tool find_files is gone" in output, output
+
+
+def test_a_rule_that_denies_a_recorded_call_is_named(chat, suite):
+    denied = {**chat.config, "tools": {"rules": [{"tool": "run_shell", "action": "deny"}, {"tool": "write_file", "action": "deny"}]}}
+    status, output, _ = run(chat, suite, config=denied)
+    assert status == 1 and "rule write_file" in output and "rule 2 denies it" in output, output
+    assert run(chat, "--update", suite, config=denied)[0] == run(chat, suite, config=denied)[0] == 0
+    denied["tools"]["rules"][1]["pattern"] = "otter.txt"
+    assert run(chat, suite, config=denied)[0] == 1, "another rule"
+
+
+@pytest.mark.parametrize("name", ["trip.json", "trip.checks.json", "new.json", "c/chat.json", "c/interactions/int_001.html"])
+def test_a_report_replaces_no_part_of_the_suite(chat, suite, name):
+    assert reprise(chat.home, "export", "c", "-o", suite, "--data-dir", chat.home.data)[0] == 0
+    before = {path: path.read_bytes() for path in suite.rglob("*") if path.is_file()}
+    status, output, messages = run(chat, suite, "--html", suite / name)
+    assert (status, output) == (1, "") and "part of the suite" in messages, messages
+    (suite.parent / "link").symlink_to(suite / "trip.json")
+    assert run(chat, suite / "trip.json", "--junit", suite.parent / "link")[0] == 1
+    assert {path: path.read_bytes() for path in suite.rglob("*") if path.is_file()} == before
+
+
+def test_an_untrusted_configuration_is_wrong_use(chat, suite, tmp_path):
+    place = tmp_path / "place"
+    place.mkdir()
+    (place / "reprise.json").write_text("{}")
+    status, _, messages = reprise(chat.home, "test", suite, "--workspace", place)
+    assert status == 2 and "reprise trust" in messages, messages
+
+
+def test_a_prompt_folder_that_is_not_there_is_wrong_use(chat, suite):
+    for command in (["test", suite], ["replay", "c", "--input", "current"], ["what-if", "c/int_001"], ["bisect", "c/int_001"]):
+        status, output, messages = reprise(chat.home, *command, "--data-dir", chat.home.data, "--config", "now.json", "--prompt-dir", "./pirte")
+        assert status in (1, 2) and "pirte" in messages and output == "", (command, output, messages)
+
+
+def test_a_recording_has_no_secret_in_the_name_of_a_file(make_server, provider, tmp_path):
+    server = make_server(provider)
+    server.check_records = False
+    provider.plan(text("Read."))
+    server.client.post("/chats", {"id": "c"})
+    file = server.client.request("POST", f"/chats/c/files?name={SECRETS[1]}.txt", b"Nothing secret.", headers={"Content-Type": "text/plain"}).expect(201).json
+    server.client.turn("c", "Read it.", attachments=[file["id"]])
+    server.stop()
+    suite = tmp_path / "suite"
+    status, output, messages = reprise(server.home, "test", "--record", "c", suite, "--data-dir", server.home.data, "--config", "server.json")
+    assert status == 0 and "taken out: " in output, (output, messages)
+    assert SECRETS[1] not in (suite / "c.json").read_text()
+    assert reprise(server.home, "test", suite, "--config", "server.json", "--workspace", server.home.workspace)[0] == 0
