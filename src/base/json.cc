@@ -539,6 +539,13 @@ void AppendJsonString(std::string& out, std::string_view text) {
   out += '"';
 }
 
+std::string& JsonObjectWriter::Name(const char* name) {
+  out_ += empty_ ? "\"" : ",\"";
+  empty_ = false;
+  out_.append(name).append("\":");
+  return out_;
+}
+
 std::string& JsonObjectWriter::Name(std::string_view name) {
   if (!empty_) out_ += ',';
   empty_ = false;

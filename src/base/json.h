@@ -123,9 +123,11 @@ class JsonObjectWriter {
     void WriteStrings(const std::vector<std::string>& strings);
     std::string& out_;
   };
+  Member operator[](const char* name) { return Member(Name(name)); }
   Member operator[](std::string_view name) { return Member(Name(name)); }
 
   // Writes a member's name; the caller appends its value to the string, as JSON.
+  std::string& Name(const char* name);  // one without anything to escape
   std::string& Name(std::string_view name);
 
  private:

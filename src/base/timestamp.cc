@@ -9,13 +9,21 @@ std::string FormatTimestamp(Timestamp time) {
   const auto day = std::chrono::floor<std::chrono::days>(time);
   const std::chrono::year_month_day date(day);
   const std::chrono::hh_mm_ss clock(time - day);
-  char text[40];
-  const int length =
-      std::snprintf(text, sizeof text, "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ", static_cast<int>(date.year()),
-                    static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-                    static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
-                    static_cast<int>(clock.seconds().count()), static_cast<int>(clock.subseconds().count()));
-  return std::string(text, static_cast<std::size_t>(length));
+  std::string text = std::to_string(static_cast<int>(date.year()));
+  if (text.size() < 4) text.insert(0, 4 - text.size(), '0');
+  const std::size_t year = text.size();
+  text += "-00-00T00:00:00.000Z";
+  const auto put = [&](std::size_t end, auto value) {
+    for (auto rest = static_cast<unsigned>(value); rest > 0; rest /= 10)
+      text[year + --end] = static_cast<char>('0' + rest % 10);
+  };
+  put(3, static_cast<unsigned>(date.month()));
+  put(6, static_cast<unsigned>(date.day()));
+  put(9, clock.hours().count());
+  put(12, clock.minutes().count());
+  put(15, clock.seconds().count());
+  put(19, clock.subseconds().count());
+  return text;
 }
 
 Result<Timestamp> ParseTimestamp(std::string_view text) {

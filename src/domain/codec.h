@@ -75,6 +75,7 @@ std::string_view EventType(const EventPayload& payload);
 
 // {"place":["int_001",0],"heads":[[bytes,digest],...],"tail":[bytes,digest]}
 Json ToJson(const RequestMarks& marks);
+void AppendJson(std::string& out, const RequestMarks& marks);
 Result<RequestMarks> RequestMarksFromJson(const Json& json);
 std::string_view ToString(SentRequest::Purpose purpose);
 std::string_view ToString(SentResponse::Finish finish);

@@ -46,9 +46,8 @@ InteractionId InteractionId::FromNumber(std::uint32_t number) {
 }
 
 std::string InteractionId::str() const {
-  char text[24];
-  const int length = std::snprintf(text, sizeof text, "int_%03u", number_);
-  return std::string(text, static_cast<std::size_t>(length));
+  const std::string digits = std::to_string(number_);
+  return std::string("int_000", 4 + (digits.size() < 3 ? 3 - digits.size() : 0)) + digits;
 }
 
 Result<FileId> FileId::Parse(std::string_view text) {

@@ -33,6 +33,16 @@ void WriteList(JsonObjectWriter& out, const char* name, const List& list) {
   text += before == '[' ? "[]" : "]";
 }
 
+// A value of a type that has both forms.
+template <typename Value>
+void WriteValue(Json& out, const char* name, const Value& value) {
+  out[name] = ToJson(value);
+}
+template <typename Value>
+void WriteValue(JsonObjectWriter& out, const char* name, const Value& value) {
+  AppendJson(out.Name(name), value);
+}
+
 // An object; calls `write` with the `out` of its members.
 template <typename Write>
 void WriteObject(Json& out, const char* name, Write write) {

@@ -119,7 +119,7 @@ void Write(auto& out, const AgentState& state, std::size_t first) {
   if (!state.jobs.empty()) out["jobs"] = ToJson(state.jobs);
   if (state.cleared > 0) out["cleared"] = state.cleared;
   if (!state.memory.empty()) out["memory"] = ToJson(state.memory);
-  if (state.request) out["request"] = ToJson(*state.request);
+  if (state.request) WriteValue(out, "request", *state.request);
 }
 
 Result<ToolCall> ToolCallFromJson(const Json& json) {

@@ -36,8 +36,6 @@ Result<RequestPlace> PlaceFromJson(const Json& json) {
   return RequestPlace{*id, json[1].get<std::uint64_t>()};
 }
 
-Json ToJson(const BodyMark& mark) { return {mark.bytes, mark.digest}; }
-
 Result<BodyMark> MarkFromJson(const Json& json) {
   if (!json.is_array() || json.size() != 2 || !json[0].is_number_unsigned() || !json[1].is_string()) {
     return NotA("mark");
@@ -46,6 +44,14 @@ Result<BodyMark> MarkFromJson(const Json& json) {
 }
 
 }  // namespace
+
+static Json ToJson(const BodyMark& mark) { return {mark.bytes, mark.digest}; }
+
+static void AppendJson(std::string& out, const BodyMark& mark) {
+  out.append(1, '[').append(std::to_string(mark.bytes)).append(1, ',');
+  AppendJsonString(out, mark.digest);
+  out += ']';
+}
 
 static Json ToJson(const BodyPiece& piece) {
   if (piece.kind == BodyPiece::Kind::kText) return piece.text.view();
@@ -237,17 +243,23 @@ Result<SentResponse> SentResponseFromJson(const Json& json, const std::string& a
   return response;
 }
 
+static void Write(auto& out, const RequestMarks& marks) {
+  out["place"] = ToJson(marks.place);
+  if (!marks.heads.empty()) WriteList(out, "heads", marks.heads);
+  if (marks.tail) out["tail"] = ToJson(*marks.tail);
+  if (marks.depth > 0) out["depth"] = marks.depth;
+  if (marks.has_files) out["has_files"] = true;
+  if (!marks.modules.empty()) out["names"] = marks.modules;
+}
+
 Json ToJson(const RequestMarks& marks) {
-  Json json = {{"place", ToJson(marks.place)}};
-  if (!marks.heads.empty()) {
-    json["heads"] = Json::array();
-    for (const BodyMark& mark : marks.heads) json["heads"].push_back(ToJson(mark));
-  }
-  if (marks.tail) json["tail"] = ToJson(*marks.tail);
-  if (marks.depth > 0) json["depth"] = marks.depth;
-  if (marks.has_files) json["has_files"] = true;
-  if (!marks.modules.empty()) json["names"] = marks.modules;
+  Json json = Json::object();
+  Write(json, marks);
   return json;
+}
+
+void AppendJson(std::string& out, const RequestMarks& marks) {
+  AppendJsonObject(out, [&](auto& object) { Write(object, marks); });
 }
 
 Result<RequestMarks> RequestMarksFromJson(const Json& json) {

@@ -287,30 +287,33 @@ void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_discon
   record_.requests.emplace();
   record_.program = REPRISE_VERSION;
   if (!is_kept_) return;
-  Json begin = {{"parent_id", TextOrNull(interaction.parent_id)},
-                {"edited_from", TextOrNull(interaction.edited_from)},
-                {"user_message", interaction.user_message},
-                {"model", interaction.model},
-                {"created_at", FormatTimestamp(interaction.created_at)},
-                {"on_disconnect", on_disconnect == OnDisconnect::kContinue ? "continue" : "cancel"}};
-  if (const auto& from = record_.resumed_from) {
-    begin["resumed_from"] = {{"interaction_id", from->interaction.str()}, {"call_ids", from->call_ids}};
-  }
-  if (record_.names_model) begin["names_model"] = true;
-  if (record_.files_from) begin["files_from"] = record_.files_from->str();
-  if (record_.request) begin["request"] = ToJson(*record_.request);
-  if (approval_mode) begin["approval_mode"] = ToString(*approval_mode);
-  if (!interaction.workspace.empty()) begin["workspace"] = interaction.workspace;
-  begin["requests"] = true;  // are on record
-  begin["program"] = record_.program;
-  if (!queue_id.empty()) begin["queue_id"] = queue_id;
-  if (!traceparent.empty()) begin["traceparent"] = traceparent;
-  if (!interaction.attachments.empty()) {
-    begin["attachments"] = ToJson(interaction.attachments);
-    begin["attached_text"] = attached.text;
-    if (!attached.parts.empty()) begin["attached_parts"] = ToJson(attached.parts);
-  }
-  AddItem(kBegin, DumpJson(begin));
+  const std::size_t item = BeginItem(kBegin);
+  AppendJsonObject(pending_, [&](JsonObjectWriter& begin) {
+    begin["parent_id"] = TextOrNull(interaction.parent_id);
+    begin["edited_from"] = TextOrNull(interaction.edited_from);
+    begin["user_message"] = interaction.user_message;
+    begin["model"] = interaction.model;
+    begin["created_at"] = FormatTimestamp(interaction.created_at);
+    begin["on_disconnect"] = on_disconnect == OnDisconnect::kContinue ? "continue" : "cancel";
+    if (const auto& from = record_.resumed_from) {
+      begin["resumed_from"] = Json{{"interaction_id", from->interaction.str()}, {"call_ids", from->call_ids}};
+    }
+    if (record_.names_model) begin["names_model"] = true;
+    if (record_.files_from) begin["files_from"] = record_.files_from->str();
+    if (record_.request) begin["request"] = ToJson(*record_.request);
+    if (approval_mode) begin["approval_mode"] = ToString(*approval_mode);
+    if (!interaction.workspace.empty()) begin["workspace"] = interaction.workspace;
+    begin["requests"] = true;  // are on record
+    begin["program"] = record_.program;
+    if (!queue_id.empty()) begin["queue_id"] = queue_id;
+    if (!traceparent.empty()) begin["traceparent"] = traceparent;
+    if (!interaction.attachments.empty()) {
+      begin["attachments"] = ToJson(interaction.attachments);
+      begin["attached_text"] = attached.text;
+      if (!attached.parts.empty()) begin["attached_parts"] = ToJson(attached.parts);
+    }
+  });
+  EndItem(item);
 }
 
 void RunJournal::AddEvent(const AgentEvent& event) {
@@ -396,9 +399,15 @@ std::optional<std::size_t> RunJournal::AddRequest(InteractionId id, const AgentO
   }
   if (is_kept_) {
     const std::size_t begin = BeginItem(kRequest);
+    constexpr std::size_t kAround = 4096;  // the rest of a request and its marks
+    std::size_t bytes = kAround;
+    for (const BodyPiece& piece : request.body.pieces) bytes += piece.text.view().size();
+    pending_.reserve(pending_.size() + bytes);
     pending_ += '[';
     AppendJson(pending_, request);
-    pending_.append(1, ',').append(DumpJson(ToJson(body.marks))).append(1, ']');
+    pending_ += ',';
+    AppendJson(pending_, body.marks);
+    pending_ += ']';
     EndItem(begin);
   }
   std::erase_if(marks_,

@@ -261,17 +261,6 @@ std::size_t MostAllowed(std::string_view words, std::size_t sent) {
   return 0;
 }
 
-std::size_t HashOfTools(const std::vector<ToolSpec>& tools) {
-  std::size_t all = tools.size();
-  const auto add = [&all](const std::string& text) { all = all * 1099511628211u ^ std::hash<std::string>{}(text); };
-  for (const ToolSpec& tool : tools) {
-    add(tool.name);
-    add(tool.description);
-    add(tool.parameters);
-  }
-  return all;
-}
-
 std::string Joined(const std::vector<std::string>& names) {
   std::string all;
   for (const std::string& name : names) all += (all.empty() ? "" : " ") + name;
@@ -296,11 +285,10 @@ std::size_t ToolLessons::MostOf(const Model& model) const { return model.most > 
 ToolLessons::Tools ToolLessons::TakenBy(const std::string& model, const std::vector<ToolSpec>& tools) {
   static const auto kNone = std::make_shared<const std::vector<ToolSpec>>();
   if (tools.empty()) return kNone;
-  const std::size_t hash = HashOfTools(tools);
   const MutexLock lock(mutex_);
   if (models_.size() >= kMostModels && !models_.contains(model)) models_.erase(models_.begin());
   Model& known = models_[model];
-  if (known.taken && known.hash == hash) return known.taken;
+  if (known.taken && known.told == tools) return known.taken;
   auto taken = std::make_shared<std::vector<ToolSpec>>();
   std::vector<std::string> beyond;
   const std::size_t most = MostOf(known);
@@ -317,7 +305,7 @@ ToolLessons::Tools ToolLessons::TakenBy(const std::string& model, const std::vec
                {{"model", model}, {"most", most}, {"left_out", Joined(beyond)}});
   }
   known.beyond = std::move(beyond);
-  known.hash = hash;
+  known.told = tools;
   known.taken = std::move(taken);
   return known.taken;
 }

@@ -41,7 +41,7 @@ class ToolLessons {
     std::map<std::string, std::string, std::less<>> refused{};  // rejected tools, with the provider's message
     std::size_t most = 0;
     std::vector<std::string> beyond{};  // the tools beyond `most` in the last request
-    std::size_t hash = 0;               // of the tools that `taken` was built from
+    std::vector<ToolSpec> told{};       // from which `taken` was built
     Tools taken{};
   };
   std::size_t MostOf(const Model& model) const;

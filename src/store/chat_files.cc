@@ -97,6 +97,12 @@ bool IsLong(const Interaction& interaction) {
   return false;
 }
 
+// What a record's digest does not cover, the wrapped key, lies before the ciphertext.
+std::size_t HashOfRest(std::string_view text) {
+  constexpr std::size_t kBeforeCiphertext = 4096;
+  return std::hash<std::string_view>()(text.substr(0, kBeforeCiphertext)) + text.size();
+}
+
 bool EndsInsideString(std::string_view json) {
   bool inside = false;
   for (std::size_t i = 0; i < json.size(); ++i) {
@@ -205,8 +211,10 @@ std::optional<KnownState> ChatFiles::ReadParentState(const ChatId& chat, const R
   return KnownState{.totals = TotalsOf(*state), .state = std::move(state)};
 }
 
-Result<std::size_t> ChatFiles::ReadFileHash(const ChatId& chat, InteractionId id) const {
-  return file_system_.ReadFile(InteractionFile(root_, chat, id), kMaxRecordBytes).map(std::hash<std::string>());
+bool ChatFiles::IsAsWritten(const ChatId& chat, InteractionId id, std::string_view digest,
+                            std::size_t file_hash) const {
+  const auto text = file_system_.ReadFile(InteractionFile(root_, chat, id), kMaxRecordBytes);
+  return text && HashOfRest(*text) == file_hash && format_->DigestOf(*text) == digest;
 }
 
 Result<InteractionFiles> ChatFiles::ListInteractions(const ChatId& chat) const {
@@ -338,10 +346,12 @@ Result<SealedInteraction> ChatFiles::SealInteraction(const Interaction& interact
   const RecordPlace place{.chat = interaction.chat_id, .interaction = interaction.id};
   const auto parent = parent_state && IsLong(interaction) ? parent_state() : std::nullopt;
   auto state_link = parent ? LinkTo(*parent, *interaction.final_agent_state) : std::nullopt;
+  constexpr std::size_t kUsual = std::size_t{32} << 10;  // a first request takes half of it
   std::string text;
   if (state_link) {
     text = DumpJson(ToLinkedJson(interaction, *state_link));
   } else {
+    text.reserve(kUsual);
     AppendJson(text, interaction);
   }
   return Sealed(place, links, text, std::move(state_link));
@@ -360,8 +370,7 @@ Result<SealedInteraction> ChatFiles::Sealed(const RecordPlace& place, const Reco
 Result<WrittenInteraction> ChatFiles::WriteInteraction(const Interaction& interaction, const RecordLinks& links,
                                                        AtomicFile file, const ParentState& parent_state,
                                                        Durability durability) const {
-  return WriteSealed({.chat = interaction.chat_id, .interaction = interaction.id},
-                     TRY(SealInteraction(interaction, links, parent_state)), std::move(file), durability);
+  return WriteSealed(TRY(SealInteraction(interaction, links, parent_state)), std::move(file), durability);
 }
 
 Result<WrittenInteraction> ChatFiles::WriteAdded(const Interaction& added, const StateLink& state_link,
@@ -369,14 +378,13 @@ Result<WrittenInteraction> ChatFiles::WriteAdded(const Interaction& added, const
                                                  Durability durability) const {
   const RecordPlace place{.chat = added.chat_id, .interaction = added.id};
   auto sealed = TRY(Sealed(place, links, DumpJson(ToStoredJson(added, state_link)), state_link));
-  return WriteSealed(place, std::move(sealed), std::move(file), durability);
+  return WriteSealed(std::move(sealed), std::move(file), durability);
 }
 
-Result<WrittenInteraction> ChatFiles::WriteSealed(const RecordPlace& place, SealedInteraction sealed, AtomicFile file,
-                                                  Durability durability) {
+Result<WrittenInteraction> ChatFiles::WriteSealed(SealedInteraction sealed, AtomicFile file, Durability durability) {
   TRY(file.Commit(sealed.text, durability));
   return WrittenInteraction{.digest = std::move(sealed.digest),
-                            .file_hash = std::hash<std::string>()(sealed.text),
+                            .file_hash = HashOfRest(sealed.text),
                             .bytes = sealed.bytes,
                             .verbatim = sealed.verbatim,
                             .state_link = std::move(sealed.state_link)};

@@ -49,7 +49,7 @@ struct StoredJson {
 
 struct WrittenInteraction {
   std::string digest;                   // of the record
-  std::size_t file_hash = 0;            // see ReadFileHash
+  std::size_t file_hash = 0;            // of all but what `digest` covers
   std::size_t bytes = 0;                // of its JSON
   bool verbatim = false;                // it reads back unchanged: no text had to be turned into UTF-8
   std::optional<StateLink> state_link;  // as in StoredInteraction
@@ -113,9 +113,8 @@ class ChatFiles {
   // The parent's state, for the record of the next interaction; nullopt if the parent cannot be read, has no state, or
   // is not the version that `links` name.
   std::optional<KnownState> ReadParentState(const ChatId& chat, const RecordLinks& links) const;
-  // A hash of the file's bytes, without opening the record: shows whether the file is as this process wrote it. It is
-  // no evidence against anybody who writes such a file on purpose.
-  Result<std::size_t> ReadFileHash(const ChatId& chat, InteractionId id) const;
+  // Whether the file is still as this process wrote it, without opening the record.
+  bool IsAsWritten(const ChatId& chat, InteractionId id, std::string_view digest, std::size_t file_hash) const;
   // The content of chat.json; nullopt if there is none, or if a crash left it unfinished (`cut_off`).
   Result<std::optional<ChatIndex>> ReadIndex(const ChatId& chat, bool& cut_off) const;
   // The index from chat.json, completed from newer interaction files, or rebuilt from all of them if chat.json is
@@ -192,8 +191,7 @@ class ChatFiles {
  private:
   Result<SealedInteraction> Sealed(const RecordPlace& place, const RecordLinks& links, const std::string& text,
                                    std::optional<StateLink> state_link) const;
-  static Result<WrittenInteraction> WriteSealed(const RecordPlace& place, SealedInteraction sealed, AtomicFile file,
-                                                Durability durability);
+  static Result<WrittenInteraction> WriteSealed(SealedInteraction sealed, AtomicFile file, Durability durability);
   Result<OpenedRecord> OpenInteraction(const ChatId& chat, InteractionId id) const;
   Result<void> AddNewer(ChatOnDisk& chat) const;
 

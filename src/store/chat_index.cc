@@ -144,29 +144,37 @@ void AddToIndex(ChatIndex& index, const Interaction& interaction, std::string di
 
 std::string ChatIndexToJson(const ChatIndex& index) {
   const ChatSummary& summary = index.summary;
-  Json leaves = Json::array();
-  for (const auto& [number, digest] : index.leaves) {
-    leaves.push_back({{"id", InteractionId::FromNumber(number).str()}, {"digest", digest}});
-  }
-  Json json = {{"schema", kIndexSchema},
-               {"id", summary.id.str()},
-               {"title", summary.title},
-               {"created_at", FormatTimestamp(summary.created_at)},
-               {"updated_at", FormatTimestamp(summary.updated_at)},
-               {"head", summary.head ? Json(summary.head->str()) : Json()},
-               {"head_status", summary.head_status ? Json(ToString(*summary.head_status)) : Json()},
-               {"last", index.last},
-               {"leaves", std::move(leaves)}};
-  if (!summary.model.empty()) json["model"] = summary.model;
-  if (summary.tokens) json["tokens"] = *summary.tokens;
-  if (summary.forked_from) json["forked_from"] = ToJson(*summary.forked_from);
-  if (summary.approval_mode) json["approval_mode"] = ToString(*summary.approval_mode);
-  if (!summary.chosen_model.empty()) json["chosen_model"] = summary.chosen_model;
-  if (!summary.workspace.empty()) json["workspace"] = summary.workspace;
-  if (!summary.instructions.empty()) json["instructions"] = summary.instructions;
-  if (summary.effort != Effort::kDefault) json["effort"] = ToString(summary.effort);
-  if (summary.shelf) json["shelf"] = ToString(*summary.shelf);
-  return DumpJson(json);
+  std::string text;
+  AppendJsonObject(text, [&](JsonObjectWriter& json) {
+    json["schema"] = kIndexSchema;
+    json["id"] = summary.id.str();
+    json["title"] = summary.title;
+    json["created_at"] = FormatTimestamp(summary.created_at);
+    json["updated_at"] = FormatTimestamp(summary.updated_at);
+    summary.head ? json["head"] = summary.head->str() : json["head"] = nullptr;
+    summary.head_status ? json["head_status"] = ToString(*summary.head_status) : json["head_status"] = nullptr;
+    json["last"] = index.last;
+    std::string& leaves = json.Name("leaves");
+    char before = '[';
+    for (const auto& [number, digest] : index.leaves) {
+      leaves += std::exchange(before, ',');
+      AppendJsonObject(leaves, [&, id = number, of = &digest](JsonObjectWriter& leaf) {
+        leaf["id"] = InteractionId::FromNumber(id).str();
+        leaf["digest"] = *of;
+      });
+    }
+    leaves += before == '[' ? "[]" : "]";
+    if (!summary.model.empty()) json["model"] = summary.model;
+    if (summary.tokens) json["tokens"] = *summary.tokens;
+    if (summary.forked_from) json["forked_from"] = ToJson(*summary.forked_from);
+    if (summary.approval_mode) json["approval_mode"] = ToString(*summary.approval_mode);
+    if (!summary.chosen_model.empty()) json["chosen_model"] = summary.chosen_model;
+    if (!summary.workspace.empty()) json["workspace"] = summary.workspace;
+    if (!summary.instructions.empty()) json["instructions"] = summary.instructions;
+    if (summary.effort != Effort::kDefault) json["effort"] = ToString(summary.effort);
+    if (summary.shelf) json["shelf"] = ToString(*summary.shelf);
+  });
+  return text;
 }
 
 Result<ChatIndex> ChatIndexFromJson(const ChatId& chat, std::string_view text) {

@@ -529,9 +529,10 @@ void FileInteractionStore::KeepState(const Interaction& interaction, const Writt
   const AgentState& state = *interaction.final_agent_state;
   if (written.state_link) return KeepLong(interaction.chat_id, written.digest, state, written.state_link->totals);
   if (!written.verbatim || written.bytes > 2 * kFullStateBytes) return;
-  short_states_.Put(interaction.chat_id.str(),
-                    {.interaction = interaction.id, .file_hash = written.file_hash, .state = state},
-                    kEntryBytes + MemoryOf(state));
+  short_states_.Put(
+      interaction.chat_id.str(),
+      {.interaction = interaction.id, .digest = written.digest, .file_hash = written.file_hash, .state = state},
+      kEntryBytes + MemoryOf(state));
 }
 
 // The last used states of a chat are kept: for the next turn, for an edit of the last one, and for branches that are
@@ -759,7 +760,7 @@ Result<void> FileInteractionStore::CheckVersion(const ChatId& chat, InteractionI
 Result<std::optional<AgentState>> FileInteractionStore::LoadFinalState(const ChatId& chat, InteractionId id) {
   // Taken out, because the turn that asks for it will save the next one.
   if (auto kept = short_states_.Take(chat.str()); kept && kept->interaction == id) {
-    if (files_.ReadFileHash(chat, id) == kept->file_hash) return std::move(kept->state);
+    if (files_.IsAsWritten(chat, id, kept->digest, kept->file_hash)) return std::move(kept->state);
   }
   return LoadInteraction(chat, id).map(
       [](Interaction interaction) { return std::move(interaction.final_agent_state); });

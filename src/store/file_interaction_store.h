@@ -144,9 +144,10 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
     // `named`.
     std::map<std::uint32_t, std::uint32_t> parents;
   };
-  // The final state of an interaction whose file had this hash.
+  // The final state of an interaction, and what its file was.
   struct KeptState {
     InteractionId interaction;
+    std::string digest;
     std::size_t file_hash;
     AgentState state;
   };

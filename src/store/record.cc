@@ -146,6 +146,7 @@ class SealedFormat final : public RecordFormat {
     return LinksFromHeader(place, *header);
   }
 
+  Result<std::string> DigestOf(std::string_view text) const override { return RecordDigest(text); }
   bool authenticated() const override { return true; }
 
  private:
@@ -169,6 +170,7 @@ class PlainFormat final : public RecordFormat {
     return Fail(ErrorCode::kInternal, "a plain record keeps no links");
   }
 
+  Result<std::string> DigestOf(std::string_view text) const override { return Sha256Digest({text}); }
   bool authenticated() const override { return false; }
 };
 

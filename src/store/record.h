@@ -73,6 +73,8 @@ class RecordFormat {
   // nothing is decrypted. kCorruption if it is another record. REQUIRES: authenticated().
   virtual Result<RecordLinks> ReadLinks(const RecordPlace& place, std::string_view text,
                                         std::string_view digest) const = 0;
+  // The digest of a file's text. kCorruption if it cannot be a record.
+  virtual Result<std::string> DigestOf(std::string_view text) const = 0;
   // Whether digests are evidence. In a plain folder anybody may change a file, and people do that on purpose.
   virtual bool authenticated() const = 0;
 };
