@@ -233,7 +233,7 @@ Async<Nothing> CallRunner::RunAlone(const PreparedCall& prepared, const ToolCall
   // After a cancellation the remaining calls still get their result, without running.
   if (is_stopped() || turn_.goes_round) {
     NoteRefusal(made, is_stopped() ? "cancelled" : "loop");
-    RecordResult(made, Failure(is_stopped() ? kCancelledResult : kEndedResult));
+    RecordResult(made, Failure(is_stopped() ? kNotBegunResult : kEndedResult));
   } else if (const Decision::Refuse* refuse = prepared.decision.refuse()) {
     if (refuse->loop) {
       Emit(event::LoopDetected{made.name, refuse->loop->count, std::string(refuse->loop->pattern)});
@@ -356,7 +356,7 @@ Async<Nothing> CallRunner::RunAsked(std::vector<AskedCall> calls) {
     ToolOutcome outcome = co_await RunAnswered(next);
     // A stop may leave the waiting calls, and this one, which has not run, to another process. TakeAnswer finds that
     // out, so the result of this call must not be recorded before it.
-    const bool was_stopped = is_stopped() && outcome.output == kCancelledResult;
+    const bool was_stopped = is_stopped() && SaysCancelled(outcome.output);
     const auto waits = [](const AskedCall& each) { return each.open.waits(); };
     while (was_stopped && std::ranges::any_of(calls, waits)) co_await TakeAnswer(calls);
     next.span.End();
@@ -376,7 +376,7 @@ Async<Nothing> CallRunner::TakeAnswer(std::vector<AskedCall>& calls) {
     OpenCall& open = asked.open;
     if (!open.waits()) continue;
     if (!answered) {
-      open.outcome = Failure(kCancelledResult);
+      open.outcome = Failure(open.has_asked ? kCancelledResult : kNotBegunResult);
       EndWait(asked.wait, open.approval_id, "none");
     } else if (answered->approval_id == open.approval_id) {
       open.answer = std::move(answered->answer);
@@ -454,7 +454,7 @@ Async<ToolOutcome> CallRunner::RunAnswered(AskedCall& asked) {
   if (answer && answer->superseded) co_return Failure(kOutdatedResult);
   if (answer && !answer->approved) co_return Failure(RejectedResult(*answer));
   // An answer and a cancellation may coincide; then the call does not run.
-  if ((is_stopped() || !answer) && !open.has_asked) co_return Failure(kCancelledResult);
+  if ((is_stopped() || !answer) && !open.has_asked) co_return Failure(kNotBegunResult);
   if (asked.offered.tool == nullptr) {
     const auto refused = CheckCall(call, asked.offered, turn_.state, turn_.policy);
     NoteRefusal(call, refused->why);
@@ -551,7 +551,7 @@ Span CallRunner::BeginSpan(const Execution& execution) const {
 
 std::optional<ToolOutcome> CallRunner::Begin(const Execution& execution) const {
   if (execution.goes_on) return std::nullopt;
-  if (is_stopped()) return Failure(kCancelledResult);
+  if (is_stopped()) return Failure(kNotBegunResult);
   // A call that cannot be written to the audit log does not run.
   if (!Note(audit::Started(execution.call, execution.arguments, execution.permission, execution.approval_id))) {
     return Failure("Not run: the audit log could not be written.");
@@ -661,7 +661,7 @@ void CallRunner::RecordResult(const ToolCall& call, ToolOutcome outcome) {
   }
   const ToolCall* made = AsMade(state.messages, call.id);
   const bool was_considered =
-      outcome.output != kCancelledResult && outcome.output != kRefusedResult && outcome.output != kOutcomeUnknown;
+      !SaysCancelled(outcome.output) && outcome.output != kRefusedResult && outcome.output != kOutcomeUnknown;
   if (made && made->arguments != call.arguments && was_considered) {
     outcome.output.insert(0, ChangedByHook(call.arguments));
   }

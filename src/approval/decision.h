@@ -24,7 +24,7 @@ namespace reprise {
 // audit log records it, and the engine checks answers from HTTP here.
 
 // The results of calls that did not run.
-inline constexpr std::string_view kCancelledResult = "Cancelled before it finished.";
+inline constexpr std::string_view kNotBegunResult = "Not run: the interaction was cancelled.";
 inline constexpr std::string_view kEndedResult = "Not run: the interaction was ended.";
 // The configuration forbids asking.
 inline constexpr std::string_view kRefusedResult = "This server refuses calls that need approval.";
@@ -42,6 +42,11 @@ inline constexpr ApprovalMode kModesAfterPlan[] = {ApprovalMode::kAsk, ApprovalM
 inline constexpr std::string_view kOutdatedResult =
     "Not run: the tool has changed since this call was made, and the call does not fit it any more. Look at the tools "
     "there are now.";
+
+// The result of a call that ran when the interaction was cancelled. Earlier versions recorded it for calls that had not
+// begun, too.
+inline constexpr std::string_view kCancelledResult = "Cancelled before it finished.";
+inline bool SaysCancelled(std::string_view result) { return result == kNotBegunResult || result == kCancelledResult; }
 
 // A tool and its set.
 struct OfferedTool {

@@ -137,6 +137,10 @@ class Grammar {
       const CLI::App* const command = Deepest(&app_);
       if (NamesBelow(*command).empty()) return Usage(error.what());
       return app_.remaining(/*recurse=*/true).empty() ? CommandMissing(*command) : NotExpected();
+    } catch (const CLI::ArgumentMismatch& error) {
+      const std::string what = error.what();
+      const bool is_repeated = what.find("At Most 1 ") != std::string::npos;
+      return Usage(is_repeated ? what.substr(0, what.find(':')) + " can be given only once" : what);
     } catch (const CLI::ParseError& error) {
       return Usage(error.what());
     }
@@ -687,6 +691,9 @@ class Grammar {
       return Usage("there is no command " + word + DidYouMean(LowerCase(word), NamesBelow(app_)), {},
                    "; to begin with a message: reprise " +
                        (rest.empty() || rest.front().starts_with("-") ? "-- " + word : "\"" + word + " ...\""));
+    }
+    if (rest.size() > 1 && rest.front() == "--") {
+      return Usage("\"" + rest[1] + "\" is one argument too many", {}, "; flags go before --");
     }
     const std::string first = rest.empty() ? out_.opening.value_or("") : rest.front();
     if (rest.empty() && out_.opening) return Usage("\"" + first + "\" is one argument too many");

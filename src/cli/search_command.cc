@@ -69,9 +69,9 @@ class Search {
 
   // For a person: the extent of the search.
   void PrintSummary(std::uint64_t interactions) const {
-    const std::string places = std::to_string(places_.size()) + (places_.size() == 1 ? " place" : " places");
+    const std::string places = std::to_string(places_.size()) + (places_.size() == 1 ? " match" : " matches");
     const std::string summary =
-        places + " in " + std::to_string(interactions) + (interactions == 1 ? " interaction\n" : " interactions\n");
+        places + " in " + std::to_string(interactions) + (interactions == 1 ? " turn\n" : " turns\n");
     std::fwrite(summary.data(), 1, summary.size(), stderr);
   }
 

@@ -370,7 +370,7 @@ LiveRun Live::Run(const std::stop_token& stop, const Executor& executor) {
 
 // A result that only says that there is none.
 bool IsMissing(const std::optional<ToolOutcome>& outcome) {
-  return !outcome || outcome->output == kCancelledResult || outcome->output == kOutcomeUnknown;
+  return !outcome || SaysCancelled(outcome->output) || outcome->output == kOutcomeUnknown;
 }
 
 // The calls of the model after the turn's first request.

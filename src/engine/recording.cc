@@ -163,7 +163,7 @@ RecordedCall* CallOf(RecordedRound& round, const std::string& id) {
 // Whether a hook substituted these arguments; the result tells, if there is one.
 bool HookChanged(const RecordedCall& call, const std::string& shown) {
   if (shown == call.call.arguments) return false;
-  return !call.outcome || call.outcome->output == kCancelledResult || call.outcome->output == kOutcomeUnknown ||
+  return !call.outcome || SaysCancelled(call.outcome->output) || call.outcome->output == kOutcomeUnknown ||
          call.outcome->output.starts_with(ChangedByHook(shown));
 }
 
@@ -271,7 +271,7 @@ Interrupted CallsResumed(const Messages& messages, const RunRecord& record, Reco
 }  // namespace
 
 bool RecordedCall::stopped_before() const {
-  return ended() && !started && outcome && outcome->is_error && outcome->output == kCancelledResult;
+  return ended() && !started && outcome && outcome->is_error && SaysCancelled(outcome->output);
 }
 
 bool RecordedCall::changed_agenda() const {

@@ -3,11 +3,13 @@
 #include <histedit.h>
 #include <langinfo.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <clocale>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <cwchar>
 #include <string_view>
@@ -18,8 +20,10 @@
 #include "base/system.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "terminal/edit_window.h"
 #include "terminal/own_programs.h"
 #include "terminal/terminal_input.h"
+#include "terminal/wrapped_text.h"
 
 namespace reprise {
 namespace {
@@ -29,13 +33,14 @@ constexpr std::size_t kHistory = 500;
 constexpr const wchar_t* kTakeKey = L"\x1b[9001~";
 // Esc, which libedit would take for the beginning of a longer key.
 constexpr const wchar_t* kViEscape = L"\x1b[9002~";
+constexpr int kLeastRows = 3;  // of the edited text
 constexpr std::wstring_view kWidePasteEnd = L"\x1b[201~";
 
 // Looked up at run time, like libcurl, because only terminal clients need it.
 struct EditLibrary : SharedLibrary {
   EditLibrary() : SharedLibrary(kEditLibrary) {}
 
-  decltype(&::el_init) init = Find("el_init");
+  decltype(&::el_init_fd) init = Find("el_init_fd");
   decltype(&::el_end) end = Find("el_end");
   decltype(&::el_wset) set = Find("el_wset");
   decltype(&::el_wget) get = Find("el_wget");
@@ -75,8 +80,10 @@ void UseUtf8() {
 
 class LibEdit final : public LineEditor {
  public:
-  LibEdit(const EditLibrary& library, KeySource& keys, std::FILE* out) : library_(library), keys_(keys), out_(out) {
-    edit_ = library_.init("reprise", stdin, out, stderr);
+  LibEdit(const EditLibrary& library, KeySource& keys, std::FILE* out, bool can_move_cursor)
+      : library_(library), keys_(keys), out_(out), nowhere_(can_move_cursor ? std::fopen("/dev/null", "we") : nullptr) {
+    edit_ =
+        library_.init("reprise", stdin, draws() ? nowhere_ : out, stderr, STDIN_FILENO, ::fileno(out), STDERR_FILENO);
     if (edit_ == nullptr) return;
     history_ = library_.history_init();
     HistEventW event;
@@ -98,20 +105,17 @@ class LibEdit final : public LineEditor {
     library_.set(edit_, EL_ADDFN, L"reprise-search", L"searches", &LibEdit::Outside<Command::kSearch>);
     library_.set(edit_, EL_ADDFN, L"reprise-transcript", L"the transcript", &LibEdit::Transcript);
     library_.set(edit_, EL_ADDFN, L"reprise-keys", L"shows the keys", &LibEdit::ShowKeys);
+    library_.set(edit_, EL_ADDFN, L"reprise-redraw", L"draws the screen again", &LibEdit::RedrawScreen);
     // A paste may hold characters that the terminal would turn into signals.
     for (const wchar_t* mode : {L"-isig", L"-icrnl", L"-inlcr"}) {
       library_.set(edit_, EL_SETTY, L"-d", mode, static_cast<wchar_t*>(nullptr));
-    }
-    // libedit miscounts moved characters in texts of several rows when it inserts or deletes with these, so it must
-    // redraw them.
-    for (const wchar_t* capability : {L"ic", L"im", L"ei", L"IC", L"dc", L"DC"}) {
-      library_.set(edit_, EL_SETTC, capability, L"", static_cast<wchar_t*>(nullptr));
     }
     SetKeys(KeyTable(), /*is_vi=*/false);
   }
   ~LibEdit() override {
     if (edit_ != nullptr) library_.end(edit_);
     if (history_ != nullptr) library_.history_end(history_);
+    if (nowhere_ != nullptr) std::fclose(nowhere_);
   }
   bool opened() const { return edit_ != nullptr; }
 
@@ -122,6 +126,9 @@ class LibEdit final : public LineEditor {
     given_up_ = false;
     key_.clear();
     past_at_ = past_.size();
+    drawn_ = {};
+    first_row_ = 0;
+    Measure();
     int count = 0;
     library_.set(edit_, EL_PREP_TERM, 1);  // earlier than the prompt, so that no paste meets the former mode
     const wchar_t* line = library_.gets(edit_, &count);
@@ -133,6 +140,7 @@ class LibEdit final : public LineEditor {
     cleared_.assign(line, static_cast<std::size_t>(count));
     while (cleared_.ends_with(L'\n')) cleared_.pop_back();
     text = Narrow(cleared_);
+    if (draws() && !draw_all_) Write(Moves(drawn_.row, static_cast<int>(drawn_.rows.size()) - 1) + "\r\n");
     return Came::kLine;
   }
 
@@ -175,6 +183,7 @@ class LibEdit final : public LineEditor {
     Bind(L"\\e[D", L"ed-prev-char");
     Bind(L"\\e[3~", L"ed-delete-next-char");
     Bind(kTakeKey, L"reprise-take");
+    Bind(L"^L", L"reprise-redraw");
     if (is_vi) Bind(kViEscape, L"vi-command-mode");
     library_.set(edit_, EL_BIND, L"?", L"reprise-keys", static_cast<wchar_t*>(nullptr));
   }
@@ -186,52 +195,75 @@ class LibEdit final : public LineEditor {
     return true;
   }
   void SetCommands(std::function<void(Command)> run) override { run_ = std::move(run); }
+  void SetDrawAll(std::function<void()> draw) override { draw_all_ = std::move(draw); }
 
   bool IsEmpty() const override {
     const LineInfoW* const line = library_.line(edit_);
     return prefill_.empty() && line->buffer == line->lastchar;
   }
 
-  int RowsAboveCursor(int columns) const override {
-    const LineInfoW* const line = library_.line(edit_);
-    return RowOfEnd({line->buffer, static_cast<std::size_t>(line->cursor - line->buffer)}, columns);
+  int RowsAboveCursor() const override { return drawn_.row; }
+  int Rows() const override { return static_cast<int>(Window().rows.size()); }
+  void Redraw() override {
+    if (!draws()) return static_cast<void>(library_.set(edit_, EL_REFRESH));
+    drawn_ = Window();
+    std::string text = drawn_.rows.front();
+    for (std::size_t i = 1; i < drawn_.rows.size(); ++i) text += "\r\n" + drawn_.rows[i];
+    Write(text + Moves(static_cast<int>(drawn_.rows.size()) - 1, drawn_.row) + Column(drawn_.column));
   }
-  int Rows(int columns) const override { return RowOfEnd(cleared_, columns) + 1; }
-  void Redraw() override { library_.set(edit_, EL_REFRESH); }
 
  private:
-  // The row, from 0, of libedit's cursor after prompt and `text`: it writes a control character as two (^A), fills up
-  // to the next multiple of eight for a tab, and begins a new row as soon as one is full.
-  int RowOfEnd(std::wstring_view text, int columns) const {
-    int row = 0, column = 0;
-    const auto advance = [&](int width) {
-      if (column + width > columns) {
-        ++row;
-        column = 0;
-      }
-      column += width;
-      if (column >= columns) {
-        ++row;
-        column = 0;
-      }
-    };
-    const auto add = [&](wchar_t character) {
-      if (character == L'\n') {
-        ++row;
-        column = 0;
-      } else if (character == L'\t') {
-        do {
-          advance(1);
-        } while (column % 8 != 0);
-      } else if (const int width = ::wcwidth(character); width >= 0) {
-        advance(width);
-      } else {
-        for (int i = 0; i < (character < 0x80 ? 2 : character < 0x10000 ? 8 : 9); ++i) advance(1);
-      }
-    };
-    for (const wchar_t character : prompt_) add(character);
-    for (const wchar_t character : text) add(character);
-    return row;
+  // libedit shows only the end of a text that is taller than the terminal, so the text is drawn here, and libedit's own
+  // drawing goes nowhere. Not on a terminal that cannot move its cursor.
+  bool draws() const { return nowhere_ != nullptr; }
+
+  void Measure() {
+    winsize size{};
+    if (::ioctl(::fileno(out_), TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return;
+    columns_ = std::max<int>(size.ws_col, 2);
+    most_rows_ = std::max(size.ws_row / 2, kLeastRows);
+  }
+
+  EditWindow Window() const {
+    const auto [before, behind] = AroundCursor();
+    const EditedText edited{prompt_, {before.data(), before.size() + behind.size()}, before.size()};
+    return WindowOf(edited, columns_, most_rows_, first_row_);
+  }
+
+  static std::string Moves(int from_row, int to_row) {
+    if (from_row == to_row) return {};
+    return "\x1b[" + std::to_string(std::abs(from_row - to_row)) + (from_row > to_row ? "A" : "B");
+  }
+  static std::string Column(int column) { return column == 0 ? "\r" : "\r\x1b[" + std::to_string(column) + "C"; }
+  void Write(const std::string& text) const {
+    std::fputs(text.c_str(), out_);
+    std::fflush(out_);
+  }
+
+  // Draws what has changed.
+  void Show() {
+    if (!draws() || pastes_) return;
+    const EditWindow now = Window();
+    if (now == drawn_) return;
+    if (now.rows.size() != drawn_.rows.size()) {
+      if (draw_all_) return draw_all_();
+      Write(Moves(drawn_.row, 0) + "\r\x1b[J");
+      return Redraw();
+    }
+    std::string text;
+    int row = drawn_.row;
+    for (std::size_t i = 0; i < now.rows.size(); ++i) {
+      if (now.rows[i] == drawn_.rows[i]) continue;
+      LineChange change = ChangeOfLine(drawn_.rows[i], now.rows[i]);
+      // Behind the last column this would erase the last character.
+      constexpr std::string_view kErase = "\x1b[K";
+      const bool is_full = DisplayWidth(now.rows[i]) >= columns_ && change.text.ends_with(kErase);
+      if (is_full) change.text.resize(change.text.size() - kErase.size());
+      text += Moves(row, static_cast<int>(i)) + Column(change.column) + change.text;
+      row = static_cast<int>(i);
+    }
+    Write(text + Moves(row, now.row) + Column(now.column));
+    drawn_ = now;
   }
 
   static LibEdit& Of(::EditLine* edit, const EditLibrary& library) {
@@ -253,6 +285,10 @@ class LibEdit final : public LineEditor {
   }
   static unsigned char Transcript(::EditLine* edit, wint_t) { return Of(edit).ShowTranscript(); }
   static unsigned char ShowKeys(::EditLine* edit, wint_t key) { return Of(edit).ShowKeysOrInsert(key); }
+  static unsigned char RedrawScreen(::EditLine* edit, wint_t) {
+    Of(edit).keys_.Resized();
+    return CC_NORM;
+  }
   static unsigned char OwnEditor(::EditLine* edit, wint_t) { return Of(edit).OpenOwnEditor(); }
   static unsigned char Up(::EditLine* edit, wint_t) { return Of(edit).GoUp(); }
   static unsigned char Down(::EditLine* edit, wint_t) { return Of(edit).GoDown(); }
@@ -286,7 +322,8 @@ class LibEdit final : public LineEditor {
     const std::size_t size = prefill_.size();
     library_.insert(edit_, std::exchange(prefill_, {}).c_str());
     library_.move(edit_, static_cast<int>(cursor_) - static_cast<int>(size));
-    std::fputs("\r\x1b[J", out_);
+    if (draws()) return;
+    std::fputs("\r", out_);
     Redraw();
   }
 
@@ -446,7 +483,7 @@ class LibEdit final : public LineEditor {
 
   void Suspend() {
     LendTerminal([] { ::raise(SIGSTOP); });
-    library_.set(edit_, EL_REFRESH);
+    Redraw();
   }
 
   // False if this Edit is over.
@@ -454,6 +491,7 @@ class LibEdit final : public LineEditor {
     if (!prefill_.empty()) Prefill();
     while (key_.empty()) {
       UpdateMenu();
+      if (!keys_.HasKey()) Show();
       std::string key;
       switch (keys_.NextKey(key)) {
         case KeySource::Came::kKey:
@@ -466,6 +504,7 @@ class LibEdit final : public LineEditor {
           break;
         case KeySource::Came::kResized:
           library_.resize(edit_);
+          Measure();
           keys_.Resized();
           break;
       }
@@ -506,12 +545,17 @@ class LibEdit final : public LineEditor {
     return library_.insert(edit_, text.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
   }
 
-  friend std::unique_ptr<LineEditor> LineEditor::Open(KeySource& keys);
+  friend std::unique_ptr<LineEditor> LineEditor::Open(KeySource& keys, bool can_move_cursor);
   static inline const EditLibrary* loaded_ = nullptr;
 
   const EditLibrary& library_;
   KeySource& keys_;
   std::FILE* const out_;
+  std::FILE* const nowhere_;
+  EditWindow drawn_;                   // on the terminal now
+  mutable std::size_t first_row_ = 0;  // of the window, in the text
+  int columns_ = 80, most_rows_ = 12;
+  std::function<void()> draw_all_;
   ::EditLine* edit_ = nullptr;
   ::HistoryW* history_ = nullptr;
   std::wstring prompt_, cleared_, prefill_;  // cleared_: the text when it ended
@@ -531,14 +575,14 @@ class LibEdit final : public LineEditor {
 
 }  // namespace
 
-std::unique_ptr<LineEditor> LineEditor::Open(KeySource& keys) {
+std::unique_ptr<LineEditor> LineEditor::Open(KeySource& keys, bool can_move_cursor) {
   std::FILE* const out = ::isatty(STDOUT_FILENO) != 0 ? stdout : ::isatty(STDERR_FILENO) != 0 ? stderr : nullptr;
   if (::isatty(STDIN_FILENO) == 0 || out == nullptr) return nullptr;
   static const EditLibrary library;
   if (!library.problem().empty()) return nullptr;
   UseUtf8();
   LibEdit::loaded_ = &library;
-  auto editor = std::make_unique<LibEdit>(library, keys, out);
+  auto editor = std::make_unique<LibEdit>(library, keys, out, can_move_cursor);
   if (!editor->opened()) return nullptr;
   return editor;
 }

@@ -39,7 +39,7 @@ class LineEditor {
  public:
   // Null if standard input is no terminal, if neither stdout nor stderr is one, or if the library (libedit) is missing.
   // `keys` must outlive it. Call it before any thread starts, because it sets the process's locale for characters.
-  static std::unique_ptr<LineEditor> Open(KeySource& keys);
+  static std::unique_ptr<LineEditor> Open(KeySource& keys, bool can_move_cursor);
   virtual ~LineEditor() = default;
 
   enum class Came {
@@ -76,9 +76,12 @@ class LineEditor {
   virtual void SetCommands(std::function<void(Command)> run) = 0;
 
   // --- for drawing above the edited line
-  // The rows of prompt and text above the cursor's row, and all their rows, on a terminal of `columns` columns.
-  virtual int RowsAboveCursor(int columns) const = 0;
-  virtual int Rows(int columns) const = 0;
+  // Draws the whole screen, with Redraw, because the number of rows of prompt and text has changed.
+  virtual void SetDrawAll(std::function<void()> draw) = 0;
+  // The rows of prompt and text above the cursor, as last drawn, and the rows that Redraw draws: a long text is seen
+  // through a window of half the terminal's height.
+  virtual int RowsAboveCursor() const = 0;
+  virtual int Rows() const = 0;
   // Draws prompt and text again. REQUIRES: the cursor is at the beginning of an empty line.
   virtual void Redraw() = 0;
 };

@@ -45,6 +45,11 @@ std::string WithLinks(std::string_view line, int columns) {
 
 }  // namespace
 
+Screen::Screen(TerminalInput& input) : input_(input) {
+  MeasureAgain();
+  input_.editor()->SetDrawAll([this] { Draw(/*with_input=*/true); });
+}
+
 void Screen::MeasureAgain() {
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return;
@@ -59,6 +64,7 @@ int Screen::RowsOf(const std::vector<std::string>& lines) const {
 }
 
 void Screen::SetBelow(std::vector<std::string> lines) {
+  if (is_plain()) return;
   below_ = std::move(lines);
   // The width of a tab depends on its column.
   for (std::string& line : below_) line = WithoutTabs(line);
@@ -76,7 +82,8 @@ void Screen::TakeOff(int input_row, std::size_t kept) {
 void Screen::WriteLines() {
   std::string text;
   for (std::string& line : pending_) {
-    text.append(line.find("://") == std::string::npos ? line : WithLinks(line, columns_)).append("\n");
+    const bool has_links = line.find("://") != std::string::npos && !is_plain();
+    text.append(has_links ? WithLinks(line, columns_) : line).append("\n");
     last_.push_back(std::move(line));
     if (last_.size() > kKeptLines) last_.pop_front();
   }
@@ -86,44 +93,57 @@ void Screen::WriteLines() {
 
 // If only lines of one row have changed, as with the status line, draws those alone, so that the rest can be read and
 // selected. False if more has changed.
-bool Screen::DrawInPlace(int input_row) {
-  if (!pending_.empty() || below_.size() != shown_below_.size()) return false;
+bool Screen::DrawInPlace(const std::vector<std::string>& below, int input_row) {
+  if (!pending_.empty() || below.size() != shown_below_.size()) return false;
   std::string text;
   int rows = input_row;  // from the line to the cursor
-  for (std::size_t i = below_.size(); i-- > 0;) {
-    const int rows_of_line = RowsOf({below_[i]});
+  for (std::size_t i = below.size(); i-- > 0;) {
+    const int rows_of_line = RowsOf({below[i]});
     rows += rows_of_line;
-    if (below_[i] == shown_below_[i]) continue;
+    if (below[i] == shown_below_[i]) continue;
     if (rows_of_line != 1 || RowsOf({shown_below_[i]}) != 1 || rows >= rows_) return false;
-    const LineChange change = ChangeOfLine(shown_below_[i], below_[i]);
+    const LineChange change = ChangeOfLine(shown_below_[i], below[i]);
     text += "\x1b[" + std::to_string(rows) + "A\r";
     if (change.column > 0) text += "\x1b[" + std::to_string(change.column) + "C";
     text += change.text + "\0338\0337";
   }
-  shown_below_ = below_;
+  shown_below_ = below;
   if (!text.empty()) Print("\0337" + text.substr(0, text.size() - 2));
   return true;
 }
 
-void Screen::Draw() {
+std::vector<std::string> Screen::Fitting(int input_rows) const {
+  int room = std::max(1, rows_ - std::max(input_rows, kRowsForInput));
+  std::size_t first = below_.size();
+  while (first > 0 && (room -= RowsOf({below_[first - 1]})) >= 0) --first;
+  return {below_.begin() + static_cast<std::ptrdiff_t>(first), below_.end()};
+}
+
+void Screen::Draw(bool with_input) {
   if (!input_.editing()) {
     WriteLines();
     std::fflush(stdout);
     return;
   }
-  const int input_row = input_.editor()->RowsAboveCursor(columns_);
-  while (!below_.empty() && RowsOf(below_) > std::max(1, rows_ - input_row - kRowsForInput))
-    below_.erase(below_.begin());
-  if (!DrawInPlace(input_row)) {
+  if (is_plain()) {  // the prompt is written anew, because lines that appear end the one that is being typed
+    if (pending_.empty()) return;
+    if (has_prompt_ || !input_.editor()->IsEmpty()) Print("\n");
+    WriteLines();
+    std::fflush(stdout);
+    return input_.editor()->Redraw();
+  }
+  const int input_row = input_.editor()->RowsAboveCursor();
+  const std::vector<std::string> below = Fitting(input_.editor()->Rows());
+  if (with_input || !DrawInPlace(below, input_row)) {
     std::size_t kept = 0;
-    while (pending_.empty() && kept < std::min(below_.size(), shown_below_.size()) &&
-           below_[kept] == shown_below_[kept]) {
+    while (pending_.empty() && kept < std::min(below.size(), shown_below_.size()) &&
+           below[kept] == shown_below_[kept]) {
       ++kept;
     }
     TakeOff(input_row, kept);
     WriteLines();
-    for (std::size_t i = kept; i < below_.size(); ++i) Print(below_[i] + "\n");
-    shown_below_ = below_;
+    for (std::size_t i = kept; i < below.size(); ++i) Print(below[i] + "\n");
+    shown_below_ = below;
     input_.editor()->Redraw();
   }
   std::fflush(stdout);
@@ -151,47 +171,58 @@ void Screen::Lend(const std::function<void()>& use) {
   std::fflush(stdout);
   input_.Lend(use);
   MeasureAgain();
+  if (is_plain()) return;
   // Only if the cursor is not at the beginning of a row do these blanks reach the next one.
   Print(std::string(static_cast<std::size_t>(columns_ - 1), ' ') + "\r\x1b[K");
 }
 
 void Screen::Resize() {
   MeasureAgain();
-  const int input_row = input_.editor()->RowsAboveCursor(columns_);
-  int room = rows_ - input_row - 1 - RowsOf(below_);
+  if (is_plain()) return;
+  const std::vector<std::string> below = Fitting(input_.editor()->Rows());
+  int room = rows_ - input_.editor()->Rows() - RowsOf(below);
   std::size_t first = last_.size();
-  while (first > 0 && (room -= RowsOf({last_[first - 1]})) >= 0) --first;
-  Print("\x1b[H\x1b[2J");
+  for (; first > 0 && RowsOf({last_[first - 1]}) <= room; --first) room -= RowsOf({last_[first - 1]});
+  std::string clear;  // row by row, because tmux keeps a screen that is cleared at once in its history
+  for (int row = rows_; row > 0; --row) clear += "\x1b[" + std::to_string(row) + ";1H\x1b[2K";
+  Print(clear);
+  if (first > 0 && room > 0) {  // the beginning of this line has scrolled away
+    const std::vector<std::string> rows = HardWrap(last_[first - 1], columns_);
+    const std::size_t hidden = rows.size() - std::min(rows.size(), static_cast<std::size_t>(room));
+    for (std::size_t i = hidden; i < rows.size(); ++i) Print(rows[i] + "\n");
+  }
   for (std::size_t i = first; i < last_.size(); ++i) Print(WithLinks(last_[i], columns_) + "\n");
-  shown_below_.clear();
-  for (const std::string& line : below_) Print(line + "\n");
-  shown_below_ = below_;
+  for (const std::string& line : below) Print(line + "\n");
+  shown_below_ = below;
   input_.editor()->Redraw();
   std::fflush(stdout);
 }
 
 template <typename Read>
-TerminalInput::Came Screen::AroundInput(Read read) {
+TerminalInput::Came Screen::AroundInput(const std::string& prompt, const std::string& text, Read read) {
+  has_prompt_ = !prompt.empty();
   WriteLines();
-  for (const std::string& line : below_) Print(line + "\n");
-  shown_below_ = below_;
+  shown_below_ = Fitting(kRowsForInput);
+  for (const std::string& line : shown_below_) Print(line + "\n");
   std::fflush(stdout);
   const TerminalInput::Came came = read();
-  const bool entered = came == TerminalInput::Came::kLine || came == TerminalInput::Came::kEarly;
-  TakeOff(entered ? input_.editor()->Rows(columns_) : input_.editor()->RowsAboveCursor(columns_));
+  const bool is_entered = came == TerminalInput::Came::kLine || came == TerminalInput::Came::kEarly;
+  if (!is_plain()) TakeOff(input_.editor()->RowsAboveCursor());
+  if (is_plain() && came == TerminalInput::Came::kKey) Print(text);  // which nobody has echoed
+  if (is_plain() && !is_entered && (has_prompt_ || !text.empty())) Print("\n");
   std::fflush(stdout);
   return came;
 }
 
 TerminalInput::Came Screen::ReadMessage(const std::string& prompt, const TerminalInput::Meanwhile& meanwhile,
                                         std::string& message) {
-  return AroundInput([&] { return input_.ReadMessage(prompt, meanwhile, message); });
+  return AroundInput(prompt, message, [&] { return input_.ReadMessage(prompt, meanwhile, message); });
 }
 
 TerminalInput::Came Screen::ReadAnswer(const TerminalInput::Question& question,
                                        const TerminalInput::Meanwhile& meanwhile, std::string& answer) {
   if (meanwhile.proceed()) return TerminalInput::Came::kWithdrawn;
-  return AroundInput([&] { return input_.ReadAnswer(question, meanwhile, answer); });
+  return AroundInput(question.prompt, answer, [&] { return input_.ReadAnswer(question, meanwhile, answer); });
 }
 
 }  // namespace reprise

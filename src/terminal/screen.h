@@ -11,12 +11,14 @@
 namespace reprise {
 
 // A conversation on a terminal: lines that stay and scroll away, below them a few that change (the unfinished answer,
-// the present activity), and below those the edited line. Lines may hold colours, but no other control sequences. For
-// one thread.
+// the present activity), and below those the edited line. Lines may hold colours, but no other control sequences. A
+// *plain* terminal cannot move its cursor, and gets only the lines that stay. For one thread.
 class Screen {
  public:
-  explicit Screen(TerminalInput& input) : input_(input) { MeasureAgain(); }
+  // REQUIRES: `input` is a terminal, and outlives this.
+  explicit Screen(TerminalInput& input);
 
+  bool is_plain() const { return !input_.can_move_cursor(); }
   int columns() const { return columns_; }
   int rows() const { return rows_; }
   // The rows that these lines take.
@@ -39,7 +41,7 @@ class Screen {
   void SetBelow(std::vector<std::string> lines);
 
   // Updates the terminal, around the edited line if there is one. Without one, the lines below are hidden.
-  void Draw();
+  void Draw(bool with_input = false);
 
   // Like TerminalInput's. The edited text is removed from the screen; callers that want it to stay add it.
   TerminalInput::Came ReadMessage(const std::string& prompt, const TerminalInput::Meanwhile& meanwhile,
@@ -50,16 +52,19 @@ class Screen {
  private:
   void MeasureAgain();
   template <typename Read>
-  TerminalInput::Came AroundInput(Read read);
+  TerminalInput::Came AroundInput(const std::string& prompt, const std::string& text, Read read);
   // Removes the edited line, whose cursor is in its row `input_row`, and the lines below except the first `kept`.
   void TakeOff(int input_row, std::size_t kept = 0);
-  bool DrawInPlace(int input_row);
+  // The last of the lines below that fit above so many rows of the edited text.
+  std::vector<std::string> Fitting(int input_rows) const;
+  bool DrawInPlace(const std::vector<std::string>& below, int input_row);
   void WriteLines();
 
   TerminalInput& input_;
   int columns_ = 80, rows_ = 24;
   std::vector<std::string> pending_, below_;
   std::vector<std::string> shown_below_;  // on the terminal now
+  bool has_prompt_ = false;               // the edited line has one
   std::deque<std::string> last_;          // the last lines that stay
   std::string title_;                     // empty: the terminal's own
 };

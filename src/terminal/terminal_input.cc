@@ -128,6 +128,7 @@ constexpr std::chrono::milliseconds kEscapeWaits{50}, kSequenceWaits{500};
 // After the first silence within a marked paste, its rest is not waited for; after the second, its end counts as lost.
 constexpr std::chrono::milliseconds kHalt{500};
 constexpr std::chrono::seconds kLongestSilence{10};
+constexpr std::chrono::milliseconds kSizeRests{100}, kLongestDrag{2000};
 
 constexpr std::string_view kInterruptKey = "\x03", kSuspendKey = "\x1a", kQuitKey = "\x1c";
 
@@ -170,7 +171,7 @@ void RestoreWhenKilled() {
 TerminalInput::TerminalInput() {
   const char* const kind = std::getenv("TERM");
   is_dumb_ = kind == nullptr || std::string_view(kind).empty() || std::string_view(kind) == "dumb";
-  editor_ = LineEditor::Open(*this);
+  editor_ = LineEditor::Open(*this, !is_dumb_);
   sigset_t held;
   ::sigemptyset(&held);
   ::sigaddset(&held, SIGINT);
@@ -271,6 +272,19 @@ void TerminalInput::Resized() {
   if (meanwhile_->resized) meanwhile_->resized();
 }
 
+// While a window is dragged its size changes many times a second, and each drawing at a size that is gone may leave
+// rows in the terminal's history.
+void TerminalInput::AwaitSize() {
+  const auto until = Clock::now() + kLongestDrag;
+  pollfd signals{signals_.get(), POLLIN, 0};
+  while (Clock::now() < until && ::poll(&signals, 1, static_cast<int>(kSizeRests.count())) > 0) {
+    if (const int number = TakeSignal(); number != 0 && number != SIGWINCH) {
+      ::raise(number);
+      return;
+    }
+  }
+}
+
 KeySource::Came TerminalInput::NextKey(std::string& key) {
   for (;;) {
     if (in_paste_ && read_.empty() && Clock::now() - last_read_ > kLongestSilence) read_ = kPasteEnd;
@@ -313,7 +327,10 @@ KeySource::Came TerminalInput::NextKey(std::string& key) {
       const int number = TakeSignal();
       if (number == SIGINT) return GiveUp(Came::kInterrupt);
       if (number == SIGTSTP) return KeySource::Came::kSuspend;
-      if (number == SIGWINCH) return KeySource::Came::kResized;
+      if (number == SIGWINCH) {
+        AwaitSize();
+        return KeySource::Came::kResized;
+      }
     }
     // Takes a paste as a whole, unless it stalls.
     const bool has_come = std::any_of(waits.begin() + 2, waits.end(), [](const pollfd& each) { return each.revents; });

@@ -110,6 +110,8 @@ class TerminalInput final : private KeySource {
   bool TakeInterrupt();
   Came ReadPipe(const Meanwhile& meanwhile, std::string& line);
   Came Edit(const std::string& prompt, const Meanwhile& meanwhile, std::string& text);
+  // Waits until the terminal's size has stopped changing.
+  void AwaitSize();
   // The next signal's number; 0 if none.
   int TakeSignal();
   bool ReadMore();

@@ -120,6 +120,13 @@ TEST_CASE("ParseCommandLine: wrong usage is status 2 and one line", "[command-li
   }
 }
 
+TEST_CASE("ParseCommandLine: wrong usage is named in words", "[command-line]") {
+  CHECK(Ended({"-p", "a", "-p", "b"}).text == "reprise: --prompt can be given only once (reprise --help says more)\n");
+  CHECK(Ended({"--", "hello", "--data-dir", "d"}).text ==
+        "reprise: \"--data-dir\" is one argument too many (reprise --help says more; flags go before --)\n");
+  CHECK(Ended({"--nothing", "--", "hello"}).text.starts_with("reprise: there is no flag --nothing"));
+}
+
 TEST_CASE("ParseCommandLine: help and version are status 0", "[command-line]") {
   CHECK(Ended({"--version"}).status == 0);
   CHECK(Ended({"--version"}).text == "reprise 0.1.0\n");

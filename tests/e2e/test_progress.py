@@ -139,7 +139,7 @@ def test_search_shows_what_it_looks_through(home):
     assert terminal.end() == 0
     assert len(set(counts(terminal.raw))) >= 2
     found, summary, rest = screen(terminal.raw)
-    assert found.startswith("long/int_2999  user  ") and summary == f"1 place in {INTERACTIONS} interactions" and rest == ""
+    assert found.startswith("long/int_2999  user  ") and summary == f"1 match in {INTERACTIONS} turns" and rest == ""
     out, err = result(home, "search", "question 2999 ", "--plain")
     assert out.count("\n") == 1 and err == ""
 
