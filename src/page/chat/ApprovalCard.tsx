@@ -2,9 +2,10 @@ import { KeyboardEvent, useEffect, useId, useRef, useState } from "react";
 import { useKept } from "../list/Rows";
 import { duration, useNow } from "../parts/time";
 import { Icon } from "../parts/Icon";
+import { roomOf } from "../list/window";
 import { cache } from "../store/cache";
 import * as requests from "../store/requests";
-import { useSelect } from "../store/state";
+import { state, useSelect } from "../store/state";
 import { type Approval, OUTSIDE } from "../store/turn";
 import { t } from "../texts";
 import { changeBy, changeOf, Previewed } from "./changes";
@@ -20,6 +21,45 @@ const SOON = 400; // ms: a key pressed before the card was seen does not answer 
 
 // A call that waits for a person: exactly what would run, and every way to answer.
 export function ApprovalCard({ approval, tool }: { approval: Approval; tool: string }) {
+// The waiting calls of which everything that would run has been in the window. Only these are approved together.
+const seen = state({ calls: new Set<string>() });
+const callOf = (approval: Approval): string => `${approval.approval_id} ${approval.arguments_digest}`;
+const BAND = 8; // pixels
+
+// Notes which parts of a card have been in the window, from its head to the field below its arguments. The card names the first part that has not.
+function useSeen(place: RefObject<HTMLElement>, call: string, isWhole: boolean): void {
+  useEffect(() => {
+    const card = place.current;
+    const { calls } = seen;
+    if (!isWhole && calls.has(call)) seen.set({ calls: new Set([...calls].filter((each) => each !== call)) });
+    if (!card || !isWhole || calls.has(call)) return undefined;
+    const bands = new Set<number>();
+    let height = 0;
+    const look = (): void => {
+      const { top } = card.getBoundingClientRect();
+      const tall = card.querySelector(".answer-row")!.getBoundingClientRect().top - top;
+      const frame = card.closest(".turns, .panel")?.getBoundingClientRect();
+      if (document.hidden || tall <= 0) return;
+      if (Math.abs(tall - height) >= BAND) bands.clear(); // drawn anew
+      height = tall;
+      const from = Math.max(0, (frame?.top ?? 0) + roomOf(card)) - top, to = Math.min(innerHeight, frame?.bottom ?? innerHeight) - top;
+      const all = Math.floor(height / BAND);
+      for (let i = Math.max(0, Math.ceil(from / BAND)); i < all && (i + 1) * BAND <= to; i++) bands.add(i);
+      let next = 0;
+      while (bands.has(next)) next++;
+      card.dataset.unseen = String(next * BAND);
+      if (next >= all) end(), seen.set({ calls: new Set(seen.calls).add(call) });
+    };
+    // Scrolling, and whatever else moves or changes the card.
+    const stop = new AbortController(), moved = new IntersectionObserver(look, { threshold: [0, 0.25, 0.5, 0.75, 1] }), resized = new ResizeObserver(look);
+    const end = (): void => (stop.abort(), moved.disconnect(), resized.disconnect());
+    for (const name of ["scroll", "resize"]) addEventListener(name, look, { capture: true, passive: true, signal: stop.signal });
+    moved.observe(card);
+    resized.observe(card);
+    return end;
+  }, [place, call, isWhole]);
+}
+
   const [previewed, setPreviewed] = useState<Previewed | null>(null);
   const [words, setWords] = useKept("words", "");
   const [scope, setScope] = useKept("scope", "once");
@@ -51,6 +91,7 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
 
   useEffect(() => {
     drawn.current = performance.now();
+  useSeen(place, callOf(approval), previewed !== null && !edited);
     void changeOf(approval.approval_id, tool).then(setPreviewed);
   }, [approval.approval_id, tool]);
 
@@ -175,21 +216,28 @@ export function Arguments({ values, raw }: { values: Values | null; raw: string 
   );
 }
 
-// Answers several waiting calls of one chat at once.
+// Answers several waiting calls of one chat at once, once all that would be approved was seen.
 export function AnswerAll() {
   const [busy, setBusy] = useState(false);
   const mine = useSelect(() => [...cache.approvals.values()].filter((each) => each.chat_id === cache.open?.id));
   if (mine.length < 2) return null;
   const answer = async (approved: boolean): Promise<void> => {
+  const unseen = useSelect(() => mine.filter((each) => each.allowed_decisions.includes("approve") && !seen.calls.has(callOf(each))));
     setBusy(true);
+  const next = (): void => {
+    const id = unseen[0]!.approval_id, card = document.querySelector<HTMLElement>(`.turns [data-approval="${CSS.escape(id)}"]`);
+    if (card) bring(card);
+    else void goToWaiting(id);
+  };
     // What asks to leave the sandbox is allowed by itself.
     for (const each of mine) if (!approved || each.allowed_decisions.includes("approve")) await requests.answer(each.approval_id, { approved, arguments_digest: each.arguments_digest });
     setBusy(false);
   };
   return (
-    <div className="all" data-testid="answer-all" role="group" aria-label={t.waitingCalls(mine.length)}>
-      <Icon name="shield" size={17} /><span className="grow">{t.waitingCalls(mine.length)}</span>
-      <button type="button" className="primary" data-testid="approve-all" disabled={busy} onClick={() => void answer(true)}>{t.approveAll}</button>
+    <div className="all" data-testid="answer-all" role="group" aria-label={t.waitingCalls(mine.length, unseen.length)}>
+      <Icon name="shield" size={17} /><span className="grow">{t.waitingCalls(mine.length, unseen.length)}</span>
+      {unseen.length > 0 && <button type="button" className="quiet" data-testid="show-unseen" onClick={next}><Icon name="eye" size={16} />{t.showNext}</button>}
+      <button type="button" className="primary" data-testid="approve-all" disabled={busy || unseen.length > 0} title={unseen.length > 0 ? t.unseenFirst : undefined} onClick={() => void answer(true)}>{t.approveAll}</button>
       <button type="button" data-testid="deny-all" disabled={busy} onClick={() => void answer(false)}>{t.denyAll}</button>
     </div>
   );

@@ -14,6 +14,7 @@ interface Target {
   below?: number; // pixels from the upper edge
   focus?: string; // test id of a button in its head
 }
+  row?: string; // a row of it, to be there in its place
 
 // A step from one state of the chat to another, while the page asks whether files of the workspace go along.
 export interface AskedFiles {
