@@ -515,6 +515,7 @@ def test_a_chat_from_elsewhere_has_all_that_was_said(server, browse):
     page = browse(server, "/#c")
     page.until_text("answer", "the only words")
     page.press("tab-trace")
+    page.press("tab-chat")
     page.until(lambda: [each.text for each in page.css("[data-testid=event] .type")] == ["INTERACTION_STARTED", "ANSWER", "INTERACTION_COMPLETE"], "its events")
 
 
