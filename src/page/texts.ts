@@ -59,6 +59,7 @@ export const t = {
   filesMade: "Files of this call",
   uploading: (name: string) => `Uploading ${name}`,
   uploadFailed: "The upload failed.",
+  fileTooLarge: (limit: string) => `The file is too large${limit && `: at most ${limit}`}.`,
   uploadInTheWay: "A file could not be attached. Remove it, or try it again, before you send the message.",
   pastedFile: "pasted",
   suggestions: "Suggestions",

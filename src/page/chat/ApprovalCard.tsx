@@ -1,8 +1,10 @@
-import { KeyboardEvent, useEffect, useId, useRef, useState } from "react";
+import { KeyboardEvent, RefObject, useEffect, useId, useRef, useState } from "react";
+import { bring, goToWaiting } from "../keys/actions";
+import { inWords } from "../language";
 import { useKept } from "../list/Rows";
+import { roomOf } from "../list/window";
 import { duration, useNow } from "../parts/time";
 import { Icon } from "../parts/Icon";
-import { roomOf } from "../list/window";
 import { cache } from "../store/cache";
 import * as requests from "../store/requests";
 import { state, useSelect } from "../store/state";
@@ -19,8 +21,6 @@ const LIFETIMES = [3600, 86_400, 604_800, 2_592_000, 0]; // seconds; 0: no end
 const OF_PATTERNS = 2_592_000; // the server's default for patterns; for equal calls it is no end
 const SOON = 400; // ms: a key pressed before the card was seen does not answer it
 
-// A call that waits for a person: exactly what would run, and every way to answer.
-export function ApprovalCard({ approval, tool }: { approval: Approval; tool: string }) {
 // The waiting calls of which everything that would run has been in the window. Only these are approved together.
 const seen = state({ calls: new Set<string>() });
 const callOf = (approval: Approval): string => `${approval.approval_id} ${approval.arguments_digest}`;
@@ -60,6 +60,8 @@ function useSeen(place: RefObject<HTMLElement>, call: string, isWhole: boolean):
   }, [place, call, isWhole]);
 }
 
+// A call that waits for a person: exactly what would run, and every way to answer.
+export function ApprovalCard({ approval, tool }: { approval: Approval; tool: string }) {
   const [previewed, setPreviewed] = useState<Previewed | null>(null);
   const [words, setWords] = useKept("words", "");
   const [scope, setScope] = useKept("scope", "once");
@@ -89,9 +91,9 @@ function useSeen(place: RefObject<HTMLElement>, call: string, isWhole: boolean):
   const mayStay = approval.allowed_decisions.includes("approve") || edited !== null;
   const mayEdit = schema && parsed && approval.allowed_decisions.includes("edit");
 
+  useSeen(place, callOf(approval), previewed !== null && !edited);
   useEffect(() => {
     drawn.current = performance.now();
-  useSeen(place, callOf(approval), previewed !== null && !edited);
     void changeOf(approval.approval_id, tool).then(setPreviewed);
   }, [approval.approval_id, tool]);
 
@@ -131,7 +133,7 @@ function useSeen(place: RefObject<HTMLElement>, call: string, isWhole: boolean):
         <span className="grow" />
         {approval.expires_at && <Expiry at={approval.expires_at} />}
       </header>
-      <p className="hint terms" data-testid="terms">{approval.reason && spelled(approval.reason)}{workspace && <>{approval.reason && " · "}{t.runsIn} <code>{workspace}</code></>}</p>
+      <p className="hint terms" data-testid="terms">{approval.reason && spelled(inWords(approval.reason))}{workspace && <>{approval.reason && " · "}{t.runsIn} <code>{workspace}</code></>}</p>
       {(parsed ? holdsHidden(edited ?? parsed) : hasHidden(approval.tool_input)) && <p className="warning"><Icon name="eye" size={16} /> {t.hiddenCharacters}</p>}
       {previewed?.problem && !edited && <p className="warning" data-testid="no-preview"><Icon name="alert" size={16} /> <span>{t.noPreview(spelled(previewed.problem))}</span></p>}
       {!texts && !edited && <Arguments values={parsed} raw={approval.tool_input} />}
@@ -220,15 +222,15 @@ export function Arguments({ values, raw }: { values: Values | null; raw: string 
 export function AnswerAll() {
   const [busy, setBusy] = useState(false);
   const mine = useSelect(() => [...cache.approvals.values()].filter((each) => each.chat_id === cache.open?.id));
-  if (mine.length < 2) return null;
-  const answer = async (approved: boolean): Promise<void> => {
   const unseen = useSelect(() => mine.filter((each) => each.allowed_decisions.includes("approve") && !seen.calls.has(callOf(each))));
-    setBusy(true);
+  if (mine.length < 2) return null;
   const next = (): void => {
     const id = unseen[0]!.approval_id, card = document.querySelector<HTMLElement>(`.turns [data-approval="${CSS.escape(id)}"]`);
     if (card) bring(card);
     else void goToWaiting(id);
   };
+  const answer = async (approved: boolean): Promise<void> => {
+    setBusy(true);
     // What asks to leave the sandbox is allowed by itself.
     for (const each of mine) if (!approved || each.allowed_decisions.includes("approve")) await requests.answer(each.approval_id, { approved, arguments_digest: each.arguments_digest });
     setBusy(false);

@@ -27,7 +27,7 @@ export function ModelPicker({ value, onChange, label, testid = "model" }: { valu
     const words = query.toLowerCase().split(/\s+/);
     const fits = all.filter((each) => words.every((word) => each.label.toLowerCase().includes(word) || each.provider.toLowerCase().includes(word)));
     return query ? fits : [{ name: "", label: t.theModel(models.default), provider: "", window: 0 }, ...fits];
-  }, [models, query]);
+  }, [models, query, t.noModel]);
   const choose = (choice: Choice | undefined): void => {
     if (!choice) return;
     onChange(choice.name);

@@ -44,7 +44,7 @@ export function Sidebar() {
   const own = useSelect(() => cache.tools?.workspace ?? "");
   const [archive, setArchive] = useState(false); // whether archived chats are listed; those that are searched for always are
   const [dragged, setDragged] = useState<string | null>(null);
-  const groups = useMemo(() => groupsOf(listed, folders, own, archive || words !== "", dragged !== null), [listed, folders, own, archive, words, dragged]);
+  const groups = useMemo(() => groupsOf(listed, folders, own, archive || words !== "", dragged !== null), [listed, folders, own, archive, words, dragged, t.today]);
   const archived = useSelect(() => [...cache.chats.values()].filter((chat) => chat.shelf === "archived").length);
   const move = (to: Place): void => {
     const chats = chosen?.has(dragged!) ? [...chosen] : [dragged!];
