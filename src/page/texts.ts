@@ -172,6 +172,8 @@ export const t = {
   nothingToRedo: "There is nothing to redo.",
   answerQuestion: "Answer",
   decline: "Decline",
+  declined: "Declined",
+  answered: "Answered",
   openLink: "Open the link",
   required: "required",
   retrying: (code: string) => `Retrying (${code})`,

@@ -177,6 +177,8 @@ export const page: typeof t = {
   nothingToRedo: "Es gibt nichts wiederherzustellen.",
   answerQuestion: "Antworten",
   decline: "Nicht antworten",
+  declined: "Nicht beantwortet",
+  answered: "Beantwortet",
   openLink: "Link öffnen",
   required: "nötig",
   retrying: (code) => `Neuer Versuch (${code})`,

@@ -177,6 +177,8 @@ export const page: typeof t = {
   nothingToRedo: "אין מה להחזיר.",
   answerQuestion: "מענה",
   decline: "ויתור",
+  declined: "לא נענתה",
+  answered: "נענתה",
   openLink: "פתיחת הקישור",
   required: "חובה",
   retrying: (code) => `ניסיון נוסף (${code})`,
