@@ -137,3 +137,35 @@ def test_a_person_logs_in_at_an_mcp_server(make_server, provider, browse):
     finally:
         mcp.close()
         authorization.close()
+
+
+@pytest.mark.parametrize("language", ["en", "he"])
+@pytest.mark.parametrize("width", [1280, 1700, 500])
+def test_everything_in_the_settings_stands_in_one_column(server, browse, language, width):
+    page = browse(server, size=(width, 900))
+    page.script("localStorage.setItem('language', arguments[0])", language)
+    page.open("/#/settings")
+    page.driver.refresh()
+    page.until(lambda: page.all("add-provider") and page.all("tools"), "all of it")
+    edges = page.script("""const from = (e) => Math.round(document.dir === 'rtl' ? innerWidth - e.getBoundingClientRect().right : e.getBoundingClientRect().left);
+      return [...document.querySelectorAll('[data-testid=settings] > :not(dialog)')].filter((e) => e.getBoundingClientRect().width > 0).map((e) => [from(e), e.outerHTML.slice(0, 80)]);""")
+    assert len(edges) > 10 and max(at for at, _ in edges) - min(at for at, _ in edges) <= 1, edges
+    assert page.script("return document.querySelector('[data-testid=settings]').scrollWidth <= document.querySelector('[data-testid=settings]').clientWidth")
+
+
+def test_a_small_phone_has_room_for_what_waits(server, provider, browse):
+    provider.plan(tools(*[call("run_shell", {"command": f"echo {n}"}, f"call_{n}") for n in range(6)]), text("done"))
+    page = browse(server)
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": False})
+    page.say("many calls")
+    page.until(lambda: len(page.all("approval-card")) == 6, "the cards")
+    page.until(lambda: page.css(".turns")[0].rect["height"] >= 400, "room")
+    command = page.css("[data-testid=approval-card] dd pre")[0]
+    page.until(lambda: page.script("const list = document.querySelector('.turns').getBoundingClientRect(), box = arguments[0].getBoundingClientRect(); return box.top >= list.top && box.bottom <= list.bottom", command),
+               "the first command")
+    assert page.script("const e = document.querySelector('[data-testid=answer-all] .grow'); return e.getBoundingClientRect().height") <= 30, "one line"
+    model = page.css("[data-testid=model] .title")[0]
+    assert model.text == "scripted" and page.script("return arguments[0].scrollWidth <= arguments[0].clientWidth", model), "the model can be read"
+    assert page.script("return document.scrollingElement.scrollWidth <= innerWidth")
+    page.press("deny-all")
+    page.until_text("answer", "done")

@@ -488,8 +488,6 @@ export const views: typeof v = {
   toolCount: (n) => many(n, "Werkzeug", "Werkzeuge"),
   asks: "fragt zuerst",
   runsByItself: "läuft ohne Frage",
-  workspace: "Arbeitsordner",
-  servers: "MCP-Server",
   toolDoes: {
     echo: "Gibt einen Text unverändert zurück",
     calculator: "Berechnet einen Rechenausdruck",
@@ -518,6 +516,8 @@ export const views: typeof v = {
     research: "Lässt einen Unteragenten einer Frage nachgehen",
     recall: "Durchsucht frühere Runden des Chats",
   },
+  workspace: "Arbeitsordner",
+  servers: "MCP-Server",
   loginThere: "Anmelden",
   logoutThere: "Abmelden",
   loginAt: (server) => `Bei ${server} anmelden`,

@@ -486,8 +486,6 @@ export const views: typeof v = {
   toolCount: (n) => many(n, "כלי אחד", "כלים"),
   asks: "שואל קודם",
   runsByItself: "רץ בלי לשאול",
-  workspace: "תיקיית עבודה",
-  servers: "שרתי MCP",
   toolDoes: {
     echo: "מחזיר טקסט ללא שינוי",
     calculator: "מחשב ביטוי חשבוני",
@@ -516,6 +514,8 @@ export const views: typeof v = {
     research: "מפעיל סוכן משנה שבודק שאלה",
     recall: "מחפש בסבבים קודמים של השיחה",
   },
+  workspace: "תיקיית עבודה",
+  servers: "שרתי MCP",
   loginThere: "כניסה",
   logoutThere: "יציאה",
   loginAt: (server) => `כניסה אצל ${server}`,
