@@ -364,7 +364,7 @@ export const t = {
   planAndTasks: "Plan and tasks",
   doneOf: (n: number, of: number) => `${n} of ${of}`,
   openBoard: "Open the board",
-  waitingCalls: (n: number, unseen: number) => `${n} calls wait for approval${unseen > 0 ? `, ${unseen} not seen` : ""}`,
+  waitingCalls: (n: number, unseen: number) => `${n} calls wait${unseen > 0 ? `, ${unseen} not seen` : " for approval"}`,
   showNext: "Show next",
   unseenFirst: "Look at every call first",
   instructionsNew: "Instructions for agents are waiting for you",

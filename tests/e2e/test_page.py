@@ -217,12 +217,15 @@ def test_how_long_a_pattern_counts_is_chosen_by_keys_alone(server, provider, bro
         for key in keys:
             page.keys(key)
 
-    step("scope", Keys.ARROW_DOWN)
+    # A first arrow opens the list, and nothing is chosen before Enter.
+    step("scope", Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    assert not page.all("pattern-means")
+    page.keys(Keys.ENTER)
     page.until(lambda: page.text("pattern-means") == "Runs calls of this tool with exactly these arguments. Applies in this chat, with no expiry.", "what equal calls are")
-    step("pattern", Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    step("pattern", Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ENTER)
     page.until(lambda: page.text("pattern-means").startswith("Runs `echo` followed by"), "its sentence")
     assert page.text("pattern-means").endswith("Applies in this chat, for 30 days.")
-    step("lifetime", Keys.HOME)
+    step("lifetime", Keys.ARROW_DOWN, Keys.HOME, Keys.ENTER)
     page.until(lambda: page.text("pattern-means").endswith("Applies in this chat, for an hour."), "the time")
     step("approve")
     means = page.script("return document.getElementById(document.activeElement.getAttribute('aria-describedby')).textContent")

@@ -169,3 +169,29 @@ def test_a_small_phone_has_room_for_what_waits(server, provider, browse):
     assert page.script("return document.scrollingElement.scrollWidth <= innerWidth")
     page.press("deny-all")
     page.until_text("answer", "done")
+
+
+@pytest.mark.parametrize("language", ["en", "he"])
+@pytest.mark.parametrize("width", [500, 1280])
+def test_a_list_of_choices_is_the_pages_own(server, browse, language, width):
+    page = browse(server, size=(width, 800))
+    page.script("localStorage.setItem('language', arguments[0])", language)
+    page.open("/#/settings")
+    page.driver.refresh()
+    page.one("default-mode")
+    # Drawn by the page and inside its window; by a pointer or by keys, and a letter typed in it is no command.
+    page.script("document.querySelector('[data-testid=default-mode]').focus()")
+    page.keys(Keys.ARROW_DOWN)
+    boxes = page.until(lambda: (found := page.script("return [...document.querySelectorAll('[data-testid=default-mode] option')].map((e) => { const b = e.getBoundingClientRect(); "
+                                                     "return [b.left, b.right, b.top, b.bottom]; })")) and all(each[1] > each[0] for each in found) and found, "the list")
+    assert all(each[0] >= 0 and each[1] <= width and each[2] >= 0 and each[3] <= 800 for each in boxes), boxes
+    assert page.script("return getComputedStyle(document.querySelector('[data-testid=default-mode] option')).direction") == ("rtl" if language == "he" else "ltr")
+    page.keys("?")
+    assert not page.css("dialog[open]")
+    page.keys(Keys.ESCAPE)
+    page.until(lambda: page.script("return document.activeElement.dataset.testid") == "default-mode", "the focus on it again")
+    assert page.one("default-mode").get_attribute("value") == "" and page.script("return localStorage.getItem('newChats')") is None
+    page.keys(Keys.ARROW_DOWN)
+    page.keys(Keys.ARROW_DOWN)
+    page.keys(Keys.ENTER)
+    page.until(lambda: "ask" in (page.script("return localStorage.getItem('newChats')") or ""), "the choice")

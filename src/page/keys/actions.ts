@@ -21,7 +21,7 @@ export interface Action {
 }
 
 export const isWriting = (place: EventTarget | null): boolean =>
-  place instanceof HTMLInputElement ? !/^(checkbox|range|button)$/.test(place.type) : place instanceof HTMLTextAreaElement || place instanceof HTMLSelectElement;
+  place instanceof HTMLInputElement ? !/^(checkbox|range|button)$/.test(place.type) : place instanceof HTMLTextAreaElement || place instanceof HTMLSelectElement || place instanceof HTMLOptionElement;
 
 const withCtrlAlt = (key: string) => (e: KeyboardEvent): boolean => (e.ctrlKey || e.metaKey) && e.altKey && e.code === `Key${key}`;
 const show = (view: View) => (): void => navigation.set({ view });

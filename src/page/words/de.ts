@@ -368,7 +368,7 @@ export const page: typeof t = {
   planAndTasks: "Plan und Aufgaben",
   doneOf: (n, of) => `${n} von ${of}`,
   openBoard: "Tafel öffnen",
-  waitingCalls: (n, unseen) => `${n} Aufrufe warten auf Erlaubnis${unseen > 0 ? `, ${unseen} ungesehen` : ""}`,
+  waitingCalls: (n, unseen) => `${n} Aufrufe warten${unseen > 0 ? `, ${unseen} ungesehen` : " auf Erlaubnis"}`,
   showNext: "Nächsten zeigen",
   unseenFirst: "Sieh dir erst jeden Aufruf an",
   instructionsNew: "Anweisungen für Agenten warten auf dich",

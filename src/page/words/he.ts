@@ -368,7 +368,7 @@ export const page: typeof t = {
   planAndTasks: "תוכנית ומשימות",
   doneOf: (n, of) => `${n} מתוך ${of}`,
   openBoard: "פתיחת הלוח",
-  waitingCalls: (n, unseen) => `${n} קריאות ממתינות לאישור${unseen > 0 ? `, ${unseen} טרם נראו` : ""}`,
+  waitingCalls: (n, unseen) => `${n} קריאות ממתינות${unseen > 0 ? `, ${unseen} טרם נראו` : " לאישור"}`,
   showNext: "הצגת הבאה",
   unseenFirst: "קודם יש לעבור על כל הקריאות",
   instructionsNew: "הוראות לסוכנים ממתינות לך",
