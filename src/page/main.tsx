@@ -36,7 +36,7 @@ const OF_ALL: Tab[] = [["inbox", "inbox"], ["settings", "settings"]];
 
 function Page() {
   const { loggedOut, whyLoggedOut } = feed.use("loggedOut", "whyLoggedOut");
-  const { beside, dialog, menu, view } = navigation.use("beside", "dialog", "menu", "view");
+  const { beside, dialog, menu, view } = navigation.use("beside", "dialog", "menu", "view", "language"); // another language draws all anew
   const open = useOpen();
   const title = useChat()?.title ?? "";
   const waiting = useSelect(() => cache.approvals.size + cache.inputs.size);

@@ -217,12 +217,15 @@ def test_how_long_a_pattern_counts_is_chosen_by_keys_alone(server, provider, bro
         for key in keys:
             page.keys(key)
 
-    step("scope", Keys.ARROW_DOWN)
+    # A first arrow opens the list, and nothing is chosen before Enter.
+    step("scope", Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    assert not page.all("pattern-means")
+    page.keys(Keys.ENTER)
     page.until(lambda: page.text("pattern-means") == "Runs calls of this tool with exactly these arguments. Applies in this chat, with no expiry.", "what equal calls are")
-    step("pattern", Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    step("pattern", Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ENTER)
     page.until(lambda: page.text("pattern-means").startswith("Runs `echo` followed by"), "its sentence")
     assert page.text("pattern-means").endswith("Applies in this chat, for 30 days.")
-    step("lifetime", Keys.HOME)
+    step("lifetime", Keys.ARROW_DOWN, Keys.HOME, Keys.ENTER)
     page.until(lambda: page.text("pattern-means").endswith("Applies in this chat, for an hour."), "the time")
     step("approve")
     means = page.script("return document.getElementById(document.activeElement.getAttribute('aria-describedby')).textContent")
@@ -248,9 +251,98 @@ def test_one_by_one_or_all(server, provider, browse):
     page.script("arguments[0].scrollIntoView({block: 'center'})", first)
     first.click()
     page.until(lambda: len(page.all("approval-card")) == 2, "two cards")
-    page.press("approve-all")
+    approve_all(page)
     page.until_text("answer", "done")
     assert (server.home.workspace / "log.txt").read_text().split() == ["1", "2"]
+
+
+def approve_all(page):
+    """Looks at every call first, as the page demands."""
+    def is_seen():
+        for each in page.all("show-unseen"):
+            each.click()
+        return page.one("approve-all").is_enabled()
+    page.until(is_seen, "all calls to be seen")
+    page.one("approve-all").click()
+
+
+# The commands whose card has been in the window below the message that sticks.
+SEEN = """const seen = window.seenCommands = new Set();
+const look = () => {
+  const frame = document.querySelector('.turns')?.getBoundingClientRect();
+  for (const each of document.querySelectorAll('[data-testid=approval-card] dd pre')) {
+    const box = each.getBoundingClientRect();
+    if (frame && box.top >= frame.top && box.bottom <= frame.bottom) seen.add(each.textContent);
+  }
+  requestAnimationFrame(look);
+};
+look();"""
+
+
+@pytest.mark.parametrize("size, count", [((500, 740), 6), ((1200, 900), 12)])
+def test_what_was_not_seen_is_not_approved(server, provider, browse, size, count):
+    commands = [f"echo {n} >> log.txt" for n in range(count)]
+    provider.plan(tools(*[call("run_shell", {"command": each}, f"call_{n}") for n, each in enumerate(commands)]), text("done"))
+    page = browse(server, size=size)
+    page.driver.set_window_size(*size)
+    page.script(SEEN)
+    page.say("many")
+    page.until(lambda: len(page.all("approval-card")) == count, "all cards")
+    # The first call is read from its beginning, not the last one's end.
+    first = page.all("approval-card")[0]
+    page.until(lambda: page.script("const list = document.querySelector('.turns').getBoundingClientRect(), box = arguments[0].getBoundingClientRect(); return box.top >= list.top && box.top < list.bottom - 100", first),
+               "the beginning of the first card")
+    assert not page.one("approve-all").is_enabled()
+    page.script("document.querySelector('[data-testid=approve-all]').click()")
+    assert len(server.client.get("/approvals").json["approvals"]) == count, "nothing was answered"
+    approve_all(page)
+    assert set(page.script("return [...window.seenCommands]")) == set(commands)
+    page.until_text("answer", "done")
+    assert sorted((server.home.workspace / "log.txt").read_text().split()) == sorted(str(n) for n in range(count))
+
+
+def test_a_card_taller_than_the_window_is_seen_when_all_of_it_was(server, provider, browse):
+    long = "\n".join(f"echo line {n}" for n in range(60))
+    provider.plan(tools(call("run_shell", {"command": "true"}, "a"), call("run_shell", {"command": long}, "b")), text("done"))
+    page = browse(server, size=(500, 500))
+    page.say("go")
+    page.until(lambda: len(page.all("approval-card")) == 2, "two cards")
+    presses = 0
+
+    def unseen():
+        return page.script("return [document.querySelector('[data-testid=show-unseen]') !== null, ...[...document.querySelectorAll('[data-testid=approval-card]')].map((e) => e.dataset.unseen)]")
+    page.until(lambda: unseen()[1:] != [None, None], "the first look")
+    while (before := unseen())[0]:
+        page.script("document.querySelector('[data-testid=show-unseen]').click()")
+        presses += 1
+        page.until(lambda: unseen() != before, "more of it to be seen")
+    assert presses >= 3, "the long one takes several looks"
+    # Arguments that are being changed are not those that were seen.
+    page.all("edit-arguments")[-1].click()
+    page.until(lambda: not page.one("approve-all").is_enabled(), "the changed call is left out")
+    page.press("keep-arguments")
+    approve_all(page)
+    page.until_text("answer", "done")
+
+
+def test_answering_one_of_several_does_not_move_the_others_away(server, provider, browse):
+    provider.plan(tools(*[call("run_shell", {"command": f"echo {n}"}, f"call_{n}") for n in range(4)]), text("done"))
+    page = browse(server, size=(500, 740))
+    page.say("many")
+    page.until(lambda: len(page.all("approval-card")) == 4, "all cards")
+    last = page.all("approval-card")[-1]
+    page.script("document.querySelector('.turns').scrollTop = 1e6")
+    page.until(lambda: page.script("return document.querySelector('.turns').scrollTop") > 500, "the end")
+    page.script("return new Promise((done) => setTimeout(done, 300))")
+    place = last.rect["y"]
+    first = server.client.get("/approvals").json["approvals"][0]
+    server.client.post(f"/approvals/{first['approval_id']}", {"approved": False}).expect(200)
+    page.until(lambda: len(page.all("approval-card")) == 3, "one less")
+    page.script("return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    box = last.rect
+    assert box["y"] + box["height"] > 0 and abs(box["y"] - place) < 200, "the reader stays at the last one"
+    page.press("deny-all")
+    page.until_text("answer", "done")
 
 
 def test_what_cannot_be_seen_is_spelled_out(server, provider, browse):

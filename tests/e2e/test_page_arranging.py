@@ -95,6 +95,24 @@ def test_several_chats_are_archived_and_deleted_at_once_and_had_back(three, brow
     until_groups(page, {"Pinned": ["c", "b"], "Today": ["a"]})
 
 
+@pytest.mark.parametrize("language", ["en", "de", "he"])
+def test_the_foot_of_the_list_fits(three, browse, language):
+    page = browse(three, size=(1280, 800))
+    page.script("localStorage.setItem('language', arguments[0])", language)
+    page.driver.refresh()
+    page.one("select")
+
+    def lines(selector):
+        return page.script("return [...document.querySelectorAll(arguments[0])].map((e) => Math.round(e.getBoundingClientRect().top / 12))", selector)
+
+    assert len({round(page.one(name).rect["y"] / 8) for name in ("select", "open-trash", "open-help")}) == 1, "one row"
+    page.press("select")
+    bar = page.one("select-bar")
+    assert bar.rect["height"] <= 90 and len(set(lines("[data-testid=select-bar] > span.faint"))) == 1
+    assert page.script("const bar = arguments[0].getBoundingClientRect(); return [...arguments[0].querySelectorAll('button, span.faint')].every((e) => { const b = e.getBoundingClientRect(); "
+                       "return b.left >= bar.left - 1 && b.right <= bar.right + 1 && b.height <= 42; })", bar)
+
+
 def test_a_chat_goes_to_another_folder_by_dragging_or_by_its_menu(make_server, provider, browse, tmp_path):
     server = make_server(provider)
     (tmp_path / "site").mkdir()

@@ -109,6 +109,26 @@ def test_a_command_has_its_output_its_end_and_its_time(make_server, provider, br
     assert json.loads(inside(program, "raw-input")[0].text) == {"language": "python", "code": "print(6 * 7)"} and inside(program, "raw-output")[0].text == "42"
 
 
+def test_a_denied_call_has_not_failed_and_an_answer_stays_in_sight(server, provider, browse):
+    provider.plan(tools(call("run_shell", {"command": "rm x"}, "a"), call("ask_human", {"question": "Which?", "options": ["red \u202eone", "blue"]}, "b"),
+                        call("ask_human", {"question": "And?"}, "c")), text("well"))
+    page = browse(server)
+    page.say("go")
+    page.press("deny")
+    page.until(lambda: page.all("option"), "the question")
+    page.all("option")[0].click()
+    page.until(lambda: len(page.all("input-card")) == 1, "the other one")
+    page.press("input-decline")
+    page.until_text("answer", "well")
+    idle(page)
+    for _ in range(2):
+        denied = card_of(page, "run_shell")
+        assert denied.get_attribute("data-state") == "denied" and not inside(denied, "tool-failed") and inside(denied, "decision")[0].text == "Denied"
+        assert [each.text for each in page.all("answer-given")] == ["red \\u{202e}one", "Declined"]
+        page.driver.refresh()
+        page.until_text("answer", "well")
+
+
 def test_live_output_scrolls_unless_the_reader_has_scrolled_back(make_server, provider, browse):
     server = free(make_server, provider)
     os.mkfifo(server.home.workspace / "go")

@@ -71,7 +71,12 @@ def test_an_address_without_a_list_of_models_is_refused_unless_it_has_none(make_
     page.type("provider-name", "mine")
     page.type("provider-address", provider.url.removesuffix("/v1"))
     page.press("provider-connect")
-    page.until_text("provider-said", "/v1")
+    page.until_text("provider-said", "It usually ends in /v1.")
+    for ending in ("/v1", "/v1/"):
+        page.type("provider-address", provider.url.removesuffix("/v1") + "/none" + ending, clear=True)
+        page.press("provider-connect")
+        page.until(lambda: page.text("provider-said") == "There is no list of models at this address.", "no advice that was followed already")
+    page.type("provider-address", provider.url.removesuffix("/v1"), clear=True)
     assert not (home.data / ".providers").exists()
     page.press("provider-no-list")
     page.until_text("provider-answer", "mine: It answers.")

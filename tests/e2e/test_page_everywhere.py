@@ -323,10 +323,9 @@ def test_dark_and_light_follow_the_system_or_the_choice(server, browse):
     page.one("theme").find_element("css selector", "option[value=dark]").click()
     page.until(is_dark, "the choice")
     page.driver.refresh()
-    page.one("composer")
+    page.one("settings")
     assert is_dark(), "the choice is kept"
     emulate(page, prefers_color_scheme="dark")
-    page.press("tab-settings")
     page.one("theme").find_element("css selector", "option[value=light]").click()
     page.until(lambda: not is_dark(), "light on a dark system")
     page.one("theme").find_element("css selector", "option[value=system]").click()

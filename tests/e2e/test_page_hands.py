@@ -255,6 +255,7 @@ def test_a_failed_upload_is_not_left_out(make_server, provider, browse, tmp_path
     page.all("file")[0].send_keys(str(tmp_path / "huge.bin"))
     page.until(lambda: page.all("attachment") and page.all("attachment")[0].get_attribute("data-state") == "failed", "the failure")
     assert not page.all("retry-upload"), "a retry would fail again"
+    assert page.all("attachment")[0].text.endswith("The file is too large: at most 1000 bytes.")
     page.say("look at it")
     page.until_text("toast", "could not be attached")
     assert page.one("composer").get_attribute("value") == "look at it" and not provider.requests and page.all("attachment")
@@ -263,6 +264,18 @@ def test_a_failed_upload_is_not_left_out(make_server, provider, browse, tmp_path
     provider.plan(text("without it"))
     page.one("composer").send_keys(Keys.ENTER)
     page.until_text("answer", "without it")
+
+
+def test_the_name_of_a_file_hides_nothing(server, provider, browse, tmp_path):
+    name = "safe\u202etxt.exe"
+    (tmp_path / name).write_text("x")
+    page = browse(server)
+    page.all("file")[0].send_keys(str(tmp_path / name))
+    page.until(lambda: page.all("attachment[data-state=there]"), "the upload")
+    # The server keeps the name without the character, and the page shows the name that is kept.
+    assert page.one("look-at").text == "safetxt.exe"
+    chat = server.client.get("/chats").json["chats"][0]["id"]
+    assert [each["filename"] for each in server.client.get(f"/chats/{chat}/files").json["files"]] == ["safetxt.exe"]
 
 
 # --- what is never hidden from who decides ---------------------------------------------------------------------------------
@@ -502,6 +515,7 @@ def test_a_turn_from_the_disk_has_its_beginning_and_its_end(server, provider, br
         return page.text("event-count"), [each.text for each in page.css("[data-testid=event] .type")]
     live = told()
     page.driver.refresh()
+    page.press("tab-chat")
     page.until_text("answer", "finished")
     stored = told()
     assert stored == live and stored[1][0] == "INTERACTION_STARTED" and stored[1][-1] == "INTERACTION_COMPLETE"

@@ -1,6 +1,7 @@
 """The page in other languages: all of it, from right to left where the language runs so, in the language of the browser unless one is chosen."""
 import json
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -64,6 +65,8 @@ def test_a_person_chooses_a_language(server, provider, browse, language, approve
     spoken(page, language)
     rtl = language == "he"
     assert page.script("return getComputedStyle(document.body).direction") == ("rtl" if rtl else "ltr")
+    page.one("settings")
+    page.press("tab-chat")
     page.until(lambda: words in page.css("main")[0].text, "the welcome")
     side, main = (page.css(each)[0].rect for each in (".sidebar", ".main"))
     assert (side["x"] > main["x"]) is rtl
@@ -84,6 +87,65 @@ def test_a_person_chooses_a_language(server, provider, browse, language, approve
     page.one("language").find_element(By.CSS_SELECTOR, "option[value=en]").click()
     spoken(page, "en")
     page.until(lambda: page.one("tab-inbox").get_attribute("title") == "Inbox", "English")
+
+
+def test_another_language_leaves_what_was_typed(server, browse):
+    page = browse(server)
+    page.press("tab-settings")
+    page.press("add-provider")
+    page.type("provider-key", "sk-half-typed")
+    for language, connect in (("de", "Testen und verbinden"), ("he", "בדיקה וחיבור"), ("en", "Test and connect")):
+        page.one("language").find_element(By.CSS_SELECTOR, f"option[value={language}]").click()
+        spoken(page, language)
+        page.until(lambda: page.one("provider-connect").text == connect, "the words")
+        assert page.script("return document.documentElement.dir") == ("rtl" if language == "he" else "ltr")
+        assert page.one("provider-key").get_attribute("value") == "sk-half-typed"
+    page.press("tab-chat")
+    page.until(lambda: page.one("composer").get_attribute("placeholder") == "Write a message", "the chat, in English again")
+
+
+def served(tmp_path, language, *reasons):
+    """What the page makes of these reasons of the server."""
+    script = tmp_path / "served.ts"
+    script.write_text(f"""
+import {{ inWords, translate }} from {json.dumps(str(PAGE / 'language.ts'))};
+Object.assign(globalThis, {{ localStorage: {{ getItem: () => {json.dumps(language)} }}, document: {{ documentElement: {{}} }} }});
+translate().then(() => console.log(JSON.stringify({json.dumps(reasons)}.map(inWords))));
+""")
+    subprocess.run(["esbuild", script, "--bundle", "--format=cjs", "--platform=node", "--log-level=error", f"--outfile={tmp_path / 'served.js'}"], check=True, timeout=60)
+    return json.loads(subprocess.run(["node", tmp_path / "served.js"], capture_output=True, text=True, check=True, timeout=60).stdout)
+
+
+# Whole reasons of the server's tools, as the sources have them.
+REASONS = sorted({found for file in (PAGE.parent / "tools").rglob("*.cc")
+                  for found in re.findall(r'approval_reason = "([^"]+)"|Risk::k\w+, "([^"]+)"', file.read_text()) for found in found if found})
+
+
+@pytest.mark.parametrize("language", ["de", "he"])
+def test_reasons_of_the_server_are_translated(tmp_path, language):
+    sandbox = ["runs a shell command in a sandbox: no network, only the workspace can be written; the sandbox lacks memory limits",
+               "runs a program in a sandbox: the network only to example.org, only the workspace and /data can be written, /opt can be read as well",
+               "calls the MCP server things; this tool has not been approved before; rule 3 of this server wants each such call asked about"]
+    assert len(REASONS) > 20
+    for reason, words in zip(REASONS + sandbox, served(tmp_path, language, *REASONS, *sandbox)):
+        left = {each for each in re.findall(r"[a-z]{3,}", words) if each in re.findall(r"[a-z]{3,}", reason)}
+        assert words != reason and left <= {"in", "memory", "limits", "example", "org", "data", "opt", "things", "plan", "chat", "server", "workspace"}, (reason, words)
+    strange = "does 1; what nobody: has, said $& {} (here"
+    assert served(tmp_path, language, strange) == [strange]
+    assert served(tmp_path, "en", *REASONS) == REASONS
+
+
+@pytest.mark.parametrize("language", ["de", "he"])
+def test_every_tool_of_the_server_says_what_it_does(server, browse, tmp_path, language):
+    known = {path.removeprefix(".toolDoes.") for path, _ in strings(texts(tmp_path, language)[1]) if path.startswith(".toolDoes.")}
+    assert {tool["name"] for tool in server.client.get("/tools").json["tools"]} <= known
+    page = browse(server)
+    page.script("localStorage.setItem('language', arguments[0])", language)
+    page.open("/#/settings")
+    page.driver.refresh()
+    spoken(page, language)
+    page.until(lambda: page.all("tools"), "the tools")
+    assert "Runs a" not in page.text("tools") and "workspace" not in page.text("tools")
 
 
 @pytest.mark.parametrize("accepted, language", [("de-AT,en;q=0.5", "de"), ("fr,he;q=0.8,de;q=0.5", "he"), ("fr,ja", "en"), ("en-GB,de", "en")])

@@ -137,3 +137,61 @@ def test_a_person_logs_in_at_an_mcp_server(make_server, provider, browse):
     finally:
         mcp.close()
         authorization.close()
+
+
+@pytest.mark.parametrize("language", ["en", "he"])
+@pytest.mark.parametrize("width", [1280, 1700, 500])
+def test_everything_in_the_settings_stands_in_one_column(server, browse, language, width):
+    page = browse(server, size=(width, 900))
+    page.script("localStorage.setItem('language', arguments[0])", language)
+    page.open("/#/settings")
+    page.driver.refresh()
+    page.until(lambda: page.all("add-provider") and page.all("tools"), "all of it")
+    edges = page.script("""const from = (e) => Math.round(document.dir === 'rtl' ? innerWidth - e.getBoundingClientRect().right : e.getBoundingClientRect().left);
+      return [...document.querySelectorAll('[data-testid=settings] > :not(dialog)')].filter((e) => e.getBoundingClientRect().width > 0).map((e) => [from(e), e.outerHTML.slice(0, 80)]);""")
+    assert len(edges) > 10 and max(at for at, _ in edges) - min(at for at, _ in edges) <= 1, edges
+    assert page.script("return document.querySelector('[data-testid=settings]').scrollWidth <= document.querySelector('[data-testid=settings]').clientWidth")
+
+
+def test_a_small_phone_has_room_for_what_waits(server, provider, browse):
+    provider.plan(tools(*[call("run_shell", {"command": f"echo {n}"}, f"call_{n}") for n in range(6)]), text("done"))
+    page = browse(server)
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": False})
+    page.say("many calls")
+    page.until(lambda: len(page.all("approval-card")) == 6, "the cards")
+    page.until(lambda: page.css(".turns")[0].rect["height"] >= 400, "room")
+    command = page.css("[data-testid=approval-card] dd pre")[0]
+    page.until(lambda: page.script("const list = document.querySelector('.turns').getBoundingClientRect(), box = arguments[0].getBoundingClientRect(); return box.top >= list.top && box.bottom <= list.bottom", command),
+               "the first command")
+    assert page.script("const e = document.querySelector('[data-testid=answer-all] .grow'); return e.getBoundingClientRect().height") <= 30, "one line"
+    model = page.css("[data-testid=model] .title")[0]
+    assert model.text == "scripted" and page.script("return arguments[0].scrollWidth <= arguments[0].clientWidth", model), "the model can be read"
+    assert page.script("return document.scrollingElement.scrollWidth <= innerWidth")
+    page.press("deny-all")
+    page.until_text("answer", "done")
+
+
+@pytest.mark.parametrize("language", ["en", "he"])
+@pytest.mark.parametrize("width", [500, 1280])
+def test_a_list_of_choices_is_the_pages_own(server, browse, language, width):
+    page = browse(server, size=(width, 800))
+    page.script("localStorage.setItem('language', arguments[0])", language)
+    page.open("/#/settings")
+    page.driver.refresh()
+    page.one("default-mode")
+    # Drawn by the page and inside its window; by a pointer or by keys, and a letter typed in it is no command.
+    page.script("document.querySelector('[data-testid=default-mode]').focus()")
+    page.keys(Keys.ARROW_DOWN)
+    boxes = page.until(lambda: (found := page.script("return [...document.querySelectorAll('[data-testid=default-mode] option')].map((e) => { const b = e.getBoundingClientRect(); "
+                                                     "return [b.left, b.right, b.top, b.bottom]; })")) and all(each[1] > each[0] for each in found) and found, "the list")
+    assert all(each[0] >= 0 and each[1] <= width and each[2] >= 0 and each[3] <= 800 for each in boxes), boxes
+    assert page.script("return getComputedStyle(document.querySelector('[data-testid=default-mode] option')).direction") == ("rtl" if language == "he" else "ltr")
+    page.keys("?")
+    assert not page.css("dialog[open]")
+    page.keys(Keys.ESCAPE)
+    page.until(lambda: page.script("return document.activeElement.dataset.testid") == "default-mode", "the focus on it again")
+    assert page.one("default-mode").get_attribute("value") == "" and page.script("return localStorage.getItem('newChats')") is None
+    page.keys(Keys.ARROW_DOWN)
+    page.keys(Keys.ARROW_DOWN)
+    page.keys(Keys.ENTER)
+    page.until(lambda: "ask" in (page.script("return localStorage.getItem('newChats')") or ""), "the choice")

@@ -1,10 +1,13 @@
-import { KeyboardEvent, useEffect, useId, useRef, useState } from "react";
+import { KeyboardEvent, RefObject, useEffect, useId, useRef, useState } from "react";
+import { bring, goToWaiting } from "../keys/actions";
+import { inWords } from "../language";
 import { useKept } from "../list/Rows";
+import { roomOf } from "../list/window";
 import { duration, useNow } from "../parts/time";
 import { Icon } from "../parts/Icon";
 import { cache } from "../store/cache";
 import * as requests from "../store/requests";
-import { useSelect } from "../store/state";
+import { state, useSelect } from "../store/state";
 import { type Approval, OUTSIDE } from "../store/turn";
 import { t } from "../texts";
 import { changeBy, changeOf, Previewed } from "./changes";
@@ -17,6 +20,45 @@ import { argumentsOf, titleOf, Values } from "./values";
 const LIFETIMES = [3600, 86_400, 604_800, 2_592_000, 0]; // seconds; 0: no end
 const OF_PATTERNS = 2_592_000; // the server's default for patterns; for equal calls it is no end
 const SOON = 400; // ms: a key pressed before the card was seen does not answer it
+
+// The waiting calls of which everything that would run has been in the window. Only these are approved together.
+const seen = state({ calls: new Set<string>() });
+const callOf = (approval: Approval): string => `${approval.approval_id} ${approval.arguments_digest}`;
+const BAND = 8; // pixels
+
+// Notes which parts of a card have been in the window, from its head to the field below its arguments. The card names the first part that has not.
+function useSeen(place: RefObject<HTMLElement>, call: string, isWhole: boolean): void {
+  useEffect(() => {
+    const card = place.current;
+    const { calls } = seen;
+    if (!isWhole && calls.has(call)) seen.set({ calls: new Set([...calls].filter((each) => each !== call)) });
+    if (!card || !isWhole || calls.has(call)) return undefined;
+    const bands = new Set<number>();
+    let height = 0;
+    const look = (): void => {
+      const { top } = card.getBoundingClientRect();
+      const tall = card.querySelector(".answer-row")!.getBoundingClientRect().top - top;
+      const frame = card.closest(".turns, .panel")?.getBoundingClientRect();
+      if (document.hidden || tall <= 0) return;
+      if (Math.abs(tall - height) >= BAND) bands.clear(); // drawn anew
+      height = tall;
+      const from = Math.max(0, (frame?.top ?? 0) + roomOf(card)) - top, to = Math.min(innerHeight, frame?.bottom ?? innerHeight) - top;
+      const all = Math.floor(height / BAND);
+      for (let i = Math.max(0, Math.ceil(from / BAND)); i < all && (i + 1) * BAND <= to; i++) bands.add(i);
+      let next = 0;
+      while (bands.has(next)) next++;
+      card.dataset.unseen = String(next * BAND);
+      if (next >= all) end(), seen.set({ calls: new Set(seen.calls).add(call) });
+    };
+    // Scrolling, and whatever else moves or changes the card.
+    const stop = new AbortController(), moved = new IntersectionObserver(look, { threshold: [0, 0.25, 0.5, 0.75, 1] }), resized = new ResizeObserver(look);
+    const end = (): void => (stop.abort(), moved.disconnect(), resized.disconnect());
+    for (const name of ["scroll", "resize"]) addEventListener(name, look, { capture: true, passive: true, signal: stop.signal });
+    moved.observe(card);
+    resized.observe(card);
+    return end;
+  }, [place, call, isWhole]);
+}
 
 // A call that waits for a person: exactly what would run, and every way to answer.
 export function ApprovalCard({ approval, tool }: { approval: Approval; tool: string }) {
@@ -49,6 +91,7 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
   const mayStay = approval.allowed_decisions.includes("approve") || edited !== null;
   const mayEdit = schema && parsed && approval.allowed_decisions.includes("edit");
 
+  useSeen(place, callOf(approval), previewed !== null && !edited);
   useEffect(() => {
     drawn.current = performance.now();
     void changeOf(approval.approval_id, tool).then(setPreviewed);
@@ -90,7 +133,7 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
         <span className="grow" />
         {approval.expires_at && <Expiry at={approval.expires_at} />}
       </header>
-      <p className="hint terms" data-testid="terms">{approval.reason && spelled(approval.reason)}{workspace && <>{approval.reason && " · "}{t.runsIn} <code>{workspace}</code></>}</p>
+      <p className="hint terms" data-testid="terms">{approval.reason && spelled(inWords(approval.reason))}{workspace && <>{approval.reason && " · "}{t.runsIn} <code>{workspace}</code></>}</p>
       {(parsed ? holdsHidden(edited ?? parsed) : hasHidden(approval.tool_input)) && <p className="warning"><Icon name="eye" size={16} /> {t.hiddenCharacters}</p>}
       {previewed?.problem && !edited && <p className="warning" data-testid="no-preview"><Icon name="alert" size={16} /> <span>{t.noPreview(spelled(previewed.problem))}</span></p>}
       {!texts && !edited && <Arguments values={parsed} raw={approval.tool_input} />}
@@ -175,11 +218,17 @@ export function Arguments({ values, raw }: { values: Values | null; raw: string 
   );
 }
 
-// Answers several waiting calls of one chat at once.
+// Answers several waiting calls of one chat at once, once all that would be approved was seen.
 export function AnswerAll() {
   const [busy, setBusy] = useState(false);
   const mine = useSelect(() => [...cache.approvals.values()].filter((each) => each.chat_id === cache.open?.id));
+  const unseen = useSelect(() => mine.filter((each) => each.allowed_decisions.includes("approve") && !seen.calls.has(callOf(each))));
   if (mine.length < 2) return null;
+  const next = (): void => {
+    const id = unseen[0]!.approval_id, card = document.querySelector<HTMLElement>(`.turns [data-approval="${CSS.escape(id)}"]`);
+    if (card) bring(card);
+    else void goToWaiting(id);
+  };
   const answer = async (approved: boolean): Promise<void> => {
     setBusy(true);
     // What asks to leave the sandbox is allowed by itself.
@@ -187,9 +236,10 @@ export function AnswerAll() {
     setBusy(false);
   };
   return (
-    <div className="all" data-testid="answer-all" role="group" aria-label={t.waitingCalls(mine.length)}>
-      <Icon name="shield" size={17} /><span className="grow">{t.waitingCalls(mine.length)}</span>
-      <button type="button" className="primary" data-testid="approve-all" disabled={busy} onClick={() => void answer(true)}>{t.approveAll}</button>
+    <div className="all" data-testid="answer-all" role="group" aria-label={t.waitingCalls(mine.length, unseen.length)}>
+      <Icon name="shield" size={17} /><span className="grow">{t.waitingCalls(mine.length, unseen.length)}</span>
+      {unseen.length > 0 && <button type="button" className="quiet" data-testid="show-unseen" onClick={next}><Icon name="eye" size={16} />{t.showNext}</button>}
+      <button type="button" className="primary" data-testid="approve-all" disabled={busy || unseen.length > 0} title={unseen.length > 0 ? t.unseenFirst : undefined} onClick={() => void answer(true)}>{t.approveAll}</button>
       <button type="button" data-testid="deny-all" disabled={busy} onClick={() => void answer(false)}>{t.denyAll}</button>
     </div>
   );

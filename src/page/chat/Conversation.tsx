@@ -13,7 +13,7 @@ import { AskedFilesBox } from "../time/FilesBack";
 import { AgendaPanel } from "./AgendaPanel";
 import { AnswerAll } from "./ApprovalCard";
 import { Composer } from "./Composer";
-import { ChatRow, onCopy, rowsOfChat } from "./rows";
+import { ChatRow, onCopy, rowsOfChat, waitingRows } from "./rows";
 import { FolderGone } from "./Folder";
 import { Meter } from "./Meter";
 import { TurnFoot, TurnHead } from "./TurnEnds";
@@ -58,7 +58,8 @@ function Turns({ busy }: { busy: boolean }) {
   const waits = sent !== null && !busy ? "sent" : null;
   const hasEarlier = useSelect(() => Boolean(cache.open?.previous));
   const { rows, leads, heads } = useSelect(() => rowsOfChat(branch(), navigation.hideTools, !navigation.finding, hasEarlier, [...unsent.map((each) => `unsent-${each.id}`), ...(waits ? [waits] : [])]));
-  const [window, shown, root] = useWindow(rows, { scroller: ".turns", heights: chat.heights, leads, sticks: true, place: open?.place });
+  const waiting = useSelect(() => waitingRows(rows));
+  const [window, shown, root] = useWindow(rows, { scroller: ".turns", heights: chat.heights, leads, waits: waiting, sticks: true, place: open?.place });
   useEffect(() => () => {
     if (open) open.place = window.whereItIs();
   }, [window, open]);
@@ -69,7 +70,7 @@ function Turns({ busy }: { busy: boolean }) {
     if (waits || began !== seen.began) window.toEnd();
     seen.began = began;
   }, [waits, began, seen, window]);
-  useGoTo(root, heads, (turn, below) => window.reveal(`${turn}/head`, below));
+  useGoTo(root, heads, (row, below) => window.reveal(row, below));
   // Reads turns that come near the window, and lets distant ones go.
   const [first, end] = window.seen();
   useEffect(() => {
@@ -223,17 +224,18 @@ function Loose({ row, unsent }: { row: ChatRow; unsent: Unsent[] }) {
 const articleOf = (place: RefObject<HTMLElement>, turn: string): HTMLElement | null | undefined => place.current?.querySelector<HTMLElement>(`[data-interaction="${CSS.escape(turn)}"]`);
 
 // Scrolls to the wanted turn, or to the one being edited, once it is there.
-function useGoTo(place: RefObject<HTMLElement>, heads: Map<string, number>, reveal: (turn: string, below: number) => void): void {
+function useGoTo(place: RefObject<HTMLElement>, heads: Map<string, number>, reveal: (row: string, below: number) => void): void {
   const { target, editing } = navigation.use("target", "editing");
   const open = useOpen();
   useEffect(() => {
-    if (editing && heads.has(editing) && !articleOf(place, editing)) reveal(editing, 0);
+    if (editing && heads.has(editing) && !articleOf(place, editing)) reveal(`${editing}/head`, 0);
     // eslint-disable-next-line react-hooks/exhaustive-deps -- only when editing begins
   }, [editing]);
   useEffect(() => {
     if (!target || target.chat !== open?.id || !heads.has(target.turn)) return;
     navigation.set({ target: null });
-    reveal(target.turn, target.below ?? 0);
+    reveal(target.row ?? `${target.turn}/head`, target.below ?? 0);
+    if (target.row) return;
     requestAnimationFrame(() => {
       const turn = articleOf(place, target.turn);
       if (!turn) return;

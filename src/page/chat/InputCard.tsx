@@ -1,4 +1,5 @@
 import { KeyboardEvent, useEffect, useRef, useState } from "react";
+import { isWriting } from "../keys/actions";
 import { useKept } from "../list/Rows";
 import { Icon } from "../parts/Icon";
 import * as requests from "../store/requests";
@@ -39,7 +40,7 @@ export function InputCard({ input }: { input: PendingInput }) {
   };
   // A number key picks an option, unless the focus is in a field.
   const onKey = (e: KeyboardEvent): void => {
-    const writing = e.target instanceof HTMLTextAreaElement || e.target instanceof HTMLInputElement || e.target instanceof HTMLSelectElement;
+    const writing = e.target instanceof HTMLInputElement || isWriting(e.target);
     const option = options[Number(e.key) - 1];
     if (writing || busy || e.repeat || e.ctrlKey || e.altKey || e.metaKey || option === undefined || e.timeStamp < drawn.current + SOON) return;
     e.preventDefault();

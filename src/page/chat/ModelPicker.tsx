@@ -27,20 +27,21 @@ export function ModelPicker({ value, onChange, label, testid = "model" }: { valu
     const words = query.toLowerCase().split(/\s+/);
     const fits = all.filter((each) => words.every((word) => each.label.toLowerCase().includes(word) || each.provider.toLowerCase().includes(word)));
     return query ? fits : [{ name: "", label: t.theModel(models.default), provider: "", window: 0 }, ...fits];
-  }, [models, query]);
+  }, [models, query, t.noModel]);
   const choose = (choice: Choice | undefined): void => {
     if (!choice) return;
     onChange(choice.name);
     setOpen(false);
     place.current?.querySelector<HTMLElement>("button")?.focus();
   };
+  const shown = value || models.default || t.model;
   return (
     <div className="picker" ref={place}>
       <button type="button" className={label ? "" : "quiet"} data-testid={testid} aria-haspopup="listbox" aria-expanded={open} aria-label={`${t.model}: ${value || models.default}`} onClick={() => {
         setQuery("");
         setAt(0);
         setOpen(!open);
-      }}><span className="title">{label ?? (value || models.default || t.model)}</span><Icon name="down" size={14} /></button>
+      }}><span className="title">{label ?? <><span className="only-wide">{shown.slice(0, shown.indexOf("/") + 1)}</span>{shown.slice(shown.indexOf("/") + 1)}</>}</span><Icon name="down" size={14} /></button>
       {open && (
         <div className="popover up">
           <input autoFocus role="combobox" aria-expanded="true" aria-controls={`${id}-list`} aria-activedescendant={`${id}-${at}`} aria-label={t.findModel} placeholder={t.findModel} data-testid={`${testid}-search`}

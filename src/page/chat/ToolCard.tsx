@@ -8,6 +8,7 @@ import { ApprovalCard } from "./ApprovalCard";
 import { GivenFiles } from "./Attachments";
 import { changeThatRan, editsOf, type TextEdit, wasChanged } from "./changes";
 import { ChangeCount } from "./Diff";
+import { writeExact } from "./exact";
 import { useFold } from "./folding";
 import { spelled } from "./hidden";
 import { InputCard } from "./InputCard";
@@ -30,13 +31,15 @@ export const ToolCard = memo(function ToolCard({ block, id, open }: { block: Too
   const values = argumentsOf(block.input);
   const decision = block.approval?.decision;
   const taken = block.from > 0 ? (running ? now : block.to) - block.from : -1;
-  const state = waits || asks ? "waits" : running ? "running" : block.failed ? "failed" : block.output === null ? "cut" : "done";
+  // What a person has denied, or nobody answered in time, has not failed: it did not run.
+  const state = waits || asks ? "waits" : running ? "running" : decision && !decision.approved && block.output !== null ? "denied" : block.failed ? "failed" : block.output === null ? "cut" : "done";
   return (
     <article className={`tool ${kind} ${state}`} data-testid="tool-card" data-tool={block.name} data-state={state}>
       <button type="button" className="tool-head" aria-expanded={shown} title={block.name} onClick={toggle}>
         <span className="tool-icon"><Icon name={ICONS[kind]} size={16} /></span>
         <span className="tool-name">{titleOf(block.name)}</span>
         <span className="tool-what">{spelled(summary(block.name, values))}</span>
+        {block.question?.answered && <span className="badge title" data-testid="answer-given" dir="auto">{spelled(answerTo(block.question.response ?? null))}</span>}
         <Count block={block} values={values} />
         {decision && <span className={`badge ${decision.approved ? "" : "warned"}`} data-testid="decision">{decisionText(block)}</span>}
         {wasChanged(block) && <span className="badge warned" data-testid="changed-arguments">{t.argumentsChanged}</span>}
@@ -51,6 +54,13 @@ export const ToolCard = memo(function ToolCard({ block, id, open }: { block: Too
     </article>
   );
 });
+
+// What a person answered to a question, in one line: a text, or the values of a form.
+function answerTo(response: string | null): string {
+  if (response === null) return t.declined;
+  const values = Object.values(argumentsOf(response) ?? { response }).map((each) => (typeof each === "string" ? each : writeExact(each)));
+  return values.join(", ").trim().replace(/\s+/g, " ").slice(0, 160) || t.answered;
+}
 
 // Whether the card is in a replay before its end, where an unfinished call is still running and not cut off.
 export const IsPlayed = createContext(false);

@@ -153,6 +153,21 @@ function joined(turns: readonly Turn[], parts: ChatRow[][], earlier: boolean, un
   return { rows, leads: Int32Array.from(leadOf), heads };
 }
 
+// Whether a call waits for a person: itself, or in the work of its sub-agent.
+const isWaiting = (block: Block): boolean => block.kind === "tool" && block.output === null
+  && (Boolean(block.approval && !block.approval.decision) || Boolean(block.question && !block.question.answered) || Boolean(block.nested?.blocks.some(isWaiting)));
+
+// The keys of the rows that wait for a person, in the turn that runs.
+export function waitingRows(rows: readonly ChatRow[]): string[] {
+  const found: string[] = [];
+  for (let i = rows.length - 1; i >= 0; i--) {
+    const { turn, block, key } = rows[i]!;
+    if (turn && !isRunning(turn)) break;
+    if (block && isWaiting(block)) found.unshift(key);
+  }
+  return found;
+}
+
 // A selection may span rows that are not in the document. Copying it includes their text as it was written.
 function written(row: ChatRow): string {
   const { block } = row;

@@ -102,7 +102,7 @@ function send(chat: string, upload: Upload): void {
   request.onload = () => {
     const body = parse(request.responseText);
     if (request.status === 201 && body?.id) change(chat, upload.key, { id: body.id, name: body.filename, sent: 1 });
-    else change(chat, upload.key, { failure: body?.error?.message ?? t.uploadFailed, isFinal: isFinal(request.status) });
+    else change(chat, upload.key, { failure: request.status === 413 ? t.fileTooLarge(/\d+ \w+$/.exec(body?.error?.message ?? "")?.[0] ?? "") : (body?.error?.message ?? t.uploadFailed), isFinal: isFinal(request.status) });
   };
   request.onerror = () => change(chat, upload.key, { failure: t.uploadFailed });
   request.open("POST", `${chatPath(chat)}/files`);

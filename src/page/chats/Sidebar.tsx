@@ -44,7 +44,7 @@ export function Sidebar() {
   const own = useSelect(() => cache.tools?.workspace ?? "");
   const [archive, setArchive] = useState(false); // whether archived chats are listed; those that are searched for always are
   const [dragged, setDragged] = useState<string | null>(null);
-  const groups = useMemo(() => groupsOf(listed, folders, own, archive || words !== "", dragged !== null), [listed, folders, own, archive, words, dragged]);
+  const groups = useMemo(() => groupsOf(listed, folders, own, archive || words !== "", dragged !== null), [listed, folders, own, archive, words, dragged, t.today]);
   const archived = useSelect(() => [...cache.chats.values()].filter((chat) => chat.shelf === "archived").length);
   const move = (to: Place): void => {
     const chats = chosen?.has(dragged!) ? [...chosen] : [dragged!];
@@ -108,15 +108,17 @@ export function Sidebar() {
       {chosen ? (
         <div className="side-foot row" data-testid="select-bar">
           <span className="grow faint">{t.selected(chosen.size)}</span>
-          <button type="button" className="quiet square small" data-testid="archive-selected" disabled={chosen.size === 0} aria-label={t.archive} title={t.archive} onClick={() => {
-            void requests.put([...chosen], { shelf: "archived" });
-            setChosen(null);
-          }}><Icon name="archive" size={16} /></button>
-          <button type="button" className="danger" data-testid="delete-selected" disabled={chosen.size === 0} onClick={() => {
-            void requests.remove([...chosen]);
-            setChosen(null);
-          }}><Icon name="trash" size={15} />{t.deleteSelected}</button>
-          <button type="button" className="quiet" onClick={() => setChosen(null)}>{t.cancel}</button>
+          <button type="button" className="quiet tiny" onClick={() => setChosen(null)}>{t.cancel}</button>
+          <span className="row buttons">
+            <button type="button" data-testid="archive-selected" disabled={chosen.size === 0} onClick={() => {
+              void requests.put([...chosen], { shelf: "archived" });
+              setChosen(null);
+            }}><Icon name="archive" size={15} />{t.archive}</button>
+            <button type="button" className="danger" data-testid="delete-selected" disabled={chosen.size === 0} onClick={() => {
+              void requests.remove([...chosen]);
+              setChosen(null);
+            }}><Icon name="trash" size={15} />{t.deleteSelected}</button>
+          </span>
         </div>
       ) : (
         <div className="side-foot row">

@@ -1,6 +1,7 @@
 // Actions available everywhere: the palette lists them, the composer takes them after a slash, and some have a key.
 import { allOpen, foldAll } from "../chat/folding";
 import type { IconName } from "../parts/Icon";
+import { roomOf } from "../list/window";
 import { cache, inOrder, lastTurn } from "../store/cache";
 import { editTurn, leave, navigation, openChat, toggleMenu, View } from "../store/navigation";
 import { attempt, tell } from "../store/state";
@@ -20,7 +21,7 @@ export interface Action {
 }
 
 export const isWriting = (place: EventTarget | null): boolean =>
-  place instanceof HTMLInputElement ? !/^(checkbox|range|button)$/.test(place.type) : place instanceof HTMLTextAreaElement || place instanceof HTMLSelectElement;
+  place instanceof HTMLInputElement ? !/^(checkbox|range|button)$/.test(place.type) : place instanceof HTMLTextAreaElement || place instanceof HTMLSelectElement || place instanceof HTMLOptionElement;
 
 const withCtrlAlt = (key: string) => (e: KeyboardEvent): boolean => (e.ctrlKey || e.metaKey) && e.altKey && e.code === `Key${key}`;
 const show = (view: View) => (): void => navigation.set({ view });
@@ -30,6 +31,17 @@ function neighbour(step: number): void {
   const at = cache.open ? ids.indexOf(cache.open.id) : -1;
   const next = ids[at + step];
   if (next) openChat(next);
+}
+
+// Scrolls to a card that waits: to the middle if it fits, else to the first part of it that was not in the window yet.
+export function bring(card: HTMLElement): void {
+  const row = card.closest<HTMLElement>("[data-row]"), turn = card.closest<HTMLElement>(".turn"), list = card.closest<HTMLElement>(".turns");
+  if (!row || !turn || !list || !cache.open) return;
+  const box = card.getBoundingClientRect(), room = roomOf(card);
+  const above = (list.clientHeight + room - box.height) / 2;
+  const below = above > room ? above : room - Math.max(0, Number(card.dataset.unseen ?? 0) - 16); // a line of what was seen goes with it
+  navigation.set({ target: { chat: cache.open.id, turn: turn.dataset.interaction!, row: row.dataset.row!, below: below - (box.top - row.getBoundingClientRect().top) } });
+  card.focus({ preventScroll: true });
 }
 
 const CARDS = ".turns :is([data-testid=approval-card], [data-testid=input-card])";
@@ -52,8 +64,7 @@ export async function goToWaiting(wanted?: string): Promise<void> {
       card = cards()[0];
     }
   }
-  card?.scrollIntoView({ block: "center" });
-  card?.focus({ preventScroll: true });
+  if (card) bring(card);
 }
 
 export function editLast(): void {

@@ -40,6 +40,7 @@ interface Options {
   scroller: string; // selector of the scrolling box around the list
   heights?: Map<string, number>;
   leads?: Int32Array | null;
+  waits?: readonly string[]; // keys of rows that wait for a person
   sticks?: boolean;
   place?: Place;
 }
@@ -52,7 +53,7 @@ export function useWindow(rows: readonly Row[], options: Options): [ListWindow, 
   const [, draw] = useReducer((n: number) => n + 1, 0);
   const drawing = useRef(false); // whether React is rendering, so that it draws again by itself before the frame is shown
   drawing.current = true;
-  window.setRows(rows, options.leads ?? null);
+  window.setRows(rows, options.leads ?? null, options.waits);
   const shown = window.shown();
   useLayoutEffect(() => {
     const redraw = (): void => (drawing.current ? draw() : flushSync(draw));

@@ -21,10 +21,18 @@ const QUIET = 150; // milliseconds without a move after which scrolling has ende
 const MEANT = 1000; // milliseconds after a touch of wheel, bar, screen or keys in which a move counts as the reader's
 const MOST_PASSES = 6; // of drawing and measuring per change
 
+// The height of what sticks above a row: the message of its turn.
+export function roomOf(row: Element): number {
+  const head = row.closest(".turn")?.querySelector<HTMLElement>(".head-box");
+  return head && getComputedStyle(head).position === "sticky" ? head.offsetHeight : 0;
+}
+
 export class ListWindow {
   stuck: boolean;
   private rows: readonly Row[] = [];
   private leads: Int32Array | null = null; // for each row, the index of a row that is drawn with it
+  private waits: readonly string[] = []; // keys of rows that wait for a person: they are drawn wherever they are
+  private passed = false; // the reader has moved on from the first of them
   private offsets = new Float64Array(1);
   private anchor: { key: string; top: number } | null = null;
   private anchorIndex = 0;
@@ -56,9 +64,11 @@ export class ListWindow {
   }
 
   // --- the drawn rows
-  setRows(rows: readonly Row[], leads: Int32Array | null): void {
+  setRows(rows: readonly Row[], leads: Int32Array | null, waits: readonly string[] = []): void {
     this.rows = rows;
     this.leads = leads;
+    this.waits = waits;
+    if (waits.length === 0) this.passed = false;
     this.place();
   }
 
@@ -104,9 +114,17 @@ export class ListWindow {
   private get viewport(): number {
     return this.scroller?.clientHeight || innerHeight;
   }
+  // The row that following the end does not pass, so that what waits is read from its beginning; -1: none.
+  private get stop(): number {
+    return this.passed || this.waits.length === 0 ? -1 : this.rows.findIndex((row) => row.key === this.waits[0]);
+  }
   // The window's upper edge in the list.
   private get top(): number {
-    if (this.stuck) return Math.max(0, this.total - this.viewport);
+    if (this.stuck) {
+      const stop = this.stop, lead = this.leads?.[stop] ?? -1;
+      const most = stop < 0 ? Infinity : this.offsets[stop]! - (lead < 0 ? 0 : this.height(lead, lead + 1));
+      return Math.max(0, Math.min(most, this.total - this.viewport));
+    }
     if (this.anchor) {
       const index = this.indexOf(this.anchor.key);
       if (index >= 0) return this.offsets[index]! - this.anchor.top;
@@ -130,7 +148,7 @@ export class ListWindow {
     return [...wanted].sort((a, b) => a - b);
   }
   private pins(): Set<string> {
-    const pins = new Set<string>();
+    const pins = new Set<string>(this.waits);
     const add = (node: Node | null | undefined): void => {
       const row = this.rowAround(node instanceof Element ? node : node?.parentElement);
       if (row) pins.add(row.dataset.row!);
@@ -266,7 +284,9 @@ export class ListWindow {
       this.takeAnchor();
     } else if (this.stuck && this.rows.length > 0) {
       if (this.shift !== 0) this.shift = 0, (this.root!.style.marginTop = "");
-      const end = scroller.scrollHeight - scroller.clientHeight;
+      let end = scroller.scrollHeight - scroller.clientHeight;
+      const stop = this.rows[this.stop], row = stop && this.element(stop.key);
+      if (row) end = Math.max(0, Math.min(end, scroller.scrollTop + this.topOf(row) - roomOf(row)));
       if (Math.abs(scroller.scrollTop - end) >= 1) scroller.scrollTop = end;
       this.lastTop = scroller.scrollTop;
     } else if (this.anchor) {
@@ -356,11 +376,14 @@ export class ListWindow {
     clearTimeout(this.quiet);
     this.quiet = setTimeout(() => this.unshift(), QUIET);
     const before = this.stuck;
+    const stopped = before && this.stop >= 0;
+    this.passed = true;
     // A list that becomes shorter moves upwards too, and to its end.
     const wasAway = this.away;
     this.away = this.distance() >= 1;
     if (up && (this.away || !wasAway)) (this.stuck = false), (this.left = performance.now());
     else if (this.isAtEnd()) this.stuck = true;
+    else if (stopped) (this.stuck = false), (this.left = performance.now());
     if (!this.stuck) this.takeAnchor();
     if (!this.covers(SOON) || before !== this.stuck) this.redraw();
   }
@@ -386,6 +409,7 @@ export class ListWindow {
   // --- moving to a place
   toEnd(): void {
     this.pressed = null;
+    this.passed = true;
     this.unshift();
     this.stuck = true;
     this.redraw();
@@ -401,6 +425,7 @@ export class ListWindow {
   // Scrolls to a row, `below` pixels from the upper edge.
   reveal(key: string, below: number): void {
     this.pressed = null;
+    this.passed = true;
     this.unshift();
     this.stuck = false;
     this.anchor = { key, top: below };

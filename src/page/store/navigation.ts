@@ -2,10 +2,11 @@
 import { isNarrow } from "../parts/hooks";
 import type { FilesPreview } from "../wire";
 import { cache, lastTurn, show } from "./cache";
-import { state } from "./state";
+import { state, subscribe } from "./state";
 import type { FilesChoice, Turn } from "./turn";
 
-export type View = "chat" | "inbox" | "board" | "trace" | "branches" | "settings" | "trash";
+const VIEWS = ["chat", "inbox", "board", "trace", "branches", "settings", "trash"] as const;
+export type View = (typeof VIEWS)[number];
 
 // A turn to be shown: its place in the window, and the button that gets the focus. Without these it is at the top, and is marked.
 interface Target {
@@ -13,6 +14,7 @@ interface Target {
   turn: string;
   below?: number; // pixels from the upper edge
   focus?: string; // test id of a button in its head
+  row?: string; // a row of it, to be there in its place
 }
 
 // A step from one state of the chat to another, while the page asks whether files of the workspace go along.
@@ -44,36 +46,48 @@ export const navigation = state({
   wish: null as string | null, // a text for the composer
   dropping: false, // files are held over the page
   dropped: [] as File[], // files that were dropped, for the composer
+  language: "", // of the texts, if it was changed since the page was loaded
 });
 
 export const editTurn = (turn: Turn | null): void => navigation.set({ editing: turn && turn.id, ...(turn && { view: "chat" as View }) });
 
-// An address that somebody typed may not be encoded: then it is the name as it stands.
-function nameIn(hash: string): string {
+// The address is "#CHAT", "#CHAT/VIEW" or "#/VIEW". If somebody typed it, it may not be encoded: then the name is taken as it stands.
+function nameIn(part: string): string {
   try {
-    return decodeURIComponent(hash.slice(1));
+    return decodeURIComponent(part);
   } catch {
-    return hash.slice(1);
+    return part;
   }
+}
+function addressed(): { chat: string; view: View } {
+  const hash = location.hash.slice(1), cut = hash.lastIndexOf("/");
+  const view = cut < 0 ? undefined : VIEWS.find((each) => each === hash.slice(cut + 1));
+  return view ? { chat: nameIn(hash.slice(0, cut)), view } : { chat: nameIn(hash), view: "chat" };
 }
 
 export function startNavigation(): void {
   addEventListener("popstate", showAddress);
   showAddress();
+  subscribe(remember);
 }
 function showAddress(): void {
-  const name = nameIn(location.hash);
-  if (name && name !== cache.open?.id) openChat(name, false);
-  else if (!name && cache.open) leave(false);
+  const { chat, view } = addressed();
+  if (chat && chat !== cache.open?.id) show(chat);
+  else if (!chat && cache.open) show(null);
+  navigation.set({ view });
+}
+// Whatever changed the chat or the view: the browser's Back leads to what was before, and a reload to what is shown.
+function remember(): void {
+  const chat = cache.open?.id ?? "", { view } = navigation, now = addressed();
+  if (now.chat === chat && now.view === view) return;
+  history.pushState(null, "", chat || view !== "chat" ? `#${encodeURIComponent(chat)}${view === "chat" ? "" : `/${view}`}` : location.pathname);
 }
 
-export function openChat(id: string, remember = true, isNew = false): void {
-  if (remember && nameIn(location.hash) !== id) history.pushState(null, "", `#${encodeURIComponent(id)}`);
+export function openChat(id: string, isNew = false): void {
   navigation.set({ view: "chat" });
   show(id, isNew);
 }
-export function leave(remember = true): void {
-  if (remember) history.pushState(null, "", location.pathname);
+export function leave(): void {
   navigation.set({ view: "chat" });
   show(null);
 }

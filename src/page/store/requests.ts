@@ -87,7 +87,7 @@ export async function createChat(): Promise<string | null> {
     const set = Object.entries(others).filter(([, value]) => value);
     if (set.length > 0) await call("PATCH", chatPath(made), Object.fromEntries(set));
     begun.set({ fresh: newChats() });
-    openChat((id = made), true, true);
+    openChat((id = made), true);
   });
   return id;
 }
@@ -95,7 +95,7 @@ export async function createChat(): Promise<string | null> {
 export async function chatToFill(): Promise<string | null> {
   // Settings must be stored before its first message.
   if (!cache.open && Object.values(begun.fresh).some((each) => each)) await createChat();
-  else if (!cache.open) openChat(`chat_${crypto.getRandomValues(new Uint32Array(3)).join("").slice(0, 20)}`, true, true);
+  else if (!cache.open) openChat(`chat_${crypto.getRandomValues(new Uint32Array(3)).join("").slice(0, 20)}`, true);
   return cache.open?.id ?? null;
 }
 export const rename = (chat: string, title: string): Promise<boolean> => attempt(() => call("PATCH", chatPath(chat), { title }));

@@ -29,7 +29,7 @@ export function state<T extends object>(initial: T): State<T> {
   return made;
 }
 
-function subscribe(listener: () => void): () => void {
+export function subscribe(listener: () => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }

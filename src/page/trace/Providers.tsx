@@ -68,7 +68,7 @@ function Connect({ taken, sealed, onCancel, onDone }: { taken: string[]; sealed:
       onDone(name, models);
     } catch (error) {
       const hasNoList = error instanceof ApiError && error.code === "provider_not_found";
-      setFailed({ text: hasNoList ? v.noListThere : error instanceof ApiError ? error.message : t.offline, hasNoList });
+      setFailed({ text: hasNoList ? `${v.noListThere}${/\/v1\/?$/.test(address) ? "" : ` ${v.endsInV1}`}` : error instanceof ApiError ? error.message : t.offline, hasNoList });
       setBusy(false);
     }
   };

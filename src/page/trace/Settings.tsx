@@ -5,7 +5,8 @@ import { Connect } from "../chat/Welcome";
 import { beToldNoMore } from "../install/devices";
 import { CopyButton } from "../parts/Icon";
 import { allTurns, cache, useOpen } from "../store/cache";
-import { LANGUAGES } from "../language";
+import { LANGUAGES, translate } from "../language";
+import { navigation } from "../store/navigation";
 import { beginWith, newChats } from "../store/requests";
 import { attempt, tell } from "../store/state";
 import { t } from "../texts";
@@ -44,7 +45,7 @@ export function Settings() {
       <label className="setting"><span>{v.language}</span>
         <select data-testid="language" value={localStorage.getItem("language") ?? ""} onChange={(e) => {
           localStorage.setItem("language", e.target.value);
-          location.reload();
+          void attempt(async () => navigation.set({ language: await translate() }));
         }}>
           <option value="">{v.sameLanguage}</option>
           {Object.entries(LANGUAGES).map(([value, { name }]) => <option key={value} value={value} lang={value}>{name}</option>)}
@@ -84,7 +85,7 @@ export function Settings() {
           <ul className="tool-list" data-testid="tools">
             {tools.tools.map((tool) => (
               <li key={tool.name}>
-                <code>{tool.name}</code><span className="hint">{tool.description.split(/(?<=\.)\s/)[0]}</span>
+                <code>{tool.name}</code><span className="hint">{v.toolDoes[tool.name] ?? tool.description.split(/(?<=\.)\s/)[0]}</span>
                 <span className={`badge ${tool.requires_approval ? "warned" : ""}`}>{tool.requires_approval ? v.asks : v.runsByItself}</span>
               </li>
             ))}
