@@ -67,8 +67,8 @@ TEST_CASE("MovedTurns: a log of Gemini CLI is read as what remains of it", "[mov
   CHECK(PromptsOf(chat) == std::vector<std::string>{"list", "right way"});
   CHECK(EventsOf(chat.interactions[0]) ==
         std::vector<std::string>{"MESSAGE Looking.", "TOOL_CALL ls", "TOOL_RESULT ls a.txt"});
-  CHECK(chat.notes == std::vector<std::string>{"left out: 1 x undoing that names no message",
-                                               "left out: 2 x message that was taken back"});
+  CHECK(chat.notes == std::vector<std::string>{"left out: 2 x message that was taken back",
+                                               "left out: 1 x undoing that names no message"});
 }
 
 TEST_CASE("MovedTurns: Gemini CLI's list of what the model is told replaces the messages, a summary those before it",
