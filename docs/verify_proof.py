@@ -14,7 +14,7 @@ import tempfile
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-STATEMENT = {"type", "version", "leaves", "root", "key", "made_at", "program"}
+STATEMENT = {"type": str, "version": int, "leaves": int, "root": str, "key": str, "made_at": str, "program": str}
 MOST_DEPTH = 64
 
 
@@ -91,8 +91,10 @@ def verify(text, signed_by=None):
         raise Broken("it has no leaves")
     signed = octets(bundle["statement"], "the statement")
     statement = parse(bundle["statement"])
-    if not isinstance(statement, dict) or set(statement) != STATEMENT or statement["type"] != "reprise-proof" or statement["version"] != 1:
+    if not isinstance(statement, dict) or {name: type(value) for name, value in statement.items()} != STATEMENT or \
+            statement["type"] != "reprise-proof" or statement["version"] != 1:
         raise Broken("its statement is not one of version 1")
+    octets(statement["made_at"] + statement["program"], "its statement")
     key = hexadecimal(statement["key"], 32)
     try:
         Ed25519PublicKey.from_public_bytes(key).verify(hexadecimal(bundle["signature"], 64), b"reprise-proof-1\n" + signed)

@@ -70,9 +70,15 @@ class Builder final : public nlohmann::json_sax<Json> {
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& why) override {
     const bool too_large = dynamic_cast<const Json::out_of_range*>(&why) != nullptr;
     // The library's own text quotes the input, which may be private; the position is enough.
-    error_ = Refused(Reason::kInvalidJson, too_large ? "not valid JSON (a number is out of range)"
-                                                     : "not valid JSON (at byte " + std::to_string(position) + ")");
-    if (!too_large) at_ = position;
+    if (!too_large) return Refuse(position);
+    error_ = Refused(Reason::kInvalidJson, "not valid JSON (a number is out of range)");
+    return false;
+  }
+
+  // The byte there, counted from 1, is wrong.
+  bool Refuse(std::size_t position) {
+    error_ = Refused(Reason::kInvalidJson, "not valid JSON (at byte " + std::to_string(position) + ")");
+    at_ = position;
     return false;
   }
 
@@ -173,6 +179,17 @@ bool Build(simdjson::dom::element element, Builder& builder) {
   return false;
 }
 
+constexpr std::string_view kMarkBeforeJson = "\xEF\xBB\xBF";
+
+// nlohmann's parser skips a byte order mark and takes NUL for the end of the text, whatever comes behind. Neither is
+// JSON, so a text that has one would be read in two ways.
+bool ParseStrictly(std::string_view text, Builder& builder, bool ignores_comments = false) {
+  const std::size_t wrong = text.starts_with(kMarkBeforeJson) ? 0 : text.find('\0');
+  if (wrong != std::string_view::npos) return builder.Refuse(wrong + 1);
+  return Json::sax_parse(text.begin(), text.end(), &builder, Json::input_format_t::json, /*strict=*/true,
+                         ignores_comments);
+}
+
 // Whether `text` is JSON. If so, `built` tells whether the builder accepted it.
 bool ParseFast(std::string_view text, Builder& builder, bool& built) {
   if (text.empty()) return false;  // perhaps a null pointer, which the parser must not get
@@ -219,7 +236,7 @@ void EachMember(std::string_view object, OnMember on_member) {
     while (at < object.size() && (IsJsonSpace(object[at]) || object[at] == expected)) ++at;
     return at;
   };
-  std::size_t at = object.find('{');  // after a byte order mark
+  std::size_t at = object.find('{');
   for (at = at == std::string_view::npos ? object.size() : skip(at + 1, ' ');
        at < object.size() && object[at] == '"';) {
     const std::size_t end_of_name = EndOfValue(object, at);
@@ -237,19 +254,17 @@ Result<Json> ParseJson(std::string_view text, int max_depth, DuplicateMembers du
   Builder builder(max_depth, duplicates);
   bool built = false;
   if (text.size() > kLongestText || !ParseFast(text, builder, built)) {
-    built = Json::sax_parse(text.begin(), text.end(), &builder);
+    built = ParseStrictly(text, builder);
   }
   if (built) return builder.TakeRoot();
   return Fail(builder.error());
 }
 
 Result<Json> ParseJsonWithComments(std::string_view text) {
+  if (text.starts_with(kMarkBeforeJson)) text.remove_prefix(kMarkBeforeJson.size());  // an editor's
   if (!IsUtf8(text)) return Fail(Reason::kInvalidUtf8, "is not valid UTF-8");
   Builder builder(kMaxJsonDepth, DuplicateMembers::kRefused);
-  if (Json::sax_parse(text.begin(), text.end(), &builder, Json::input_format_t::json, /*strict=*/true,
-                      /*ignore_comments=*/true)) {
-    return builder.TakeRoot();
-  }
+  if (ParseStrictly(text, builder, /*ignores_comments=*/true)) return builder.TakeRoot();
   Error error = builder.error();
   if (const auto at = builder.at()) {
     const auto offset = static_cast<std::ptrdiff_t>(std::min(*at, text.size()));

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "base/posix_file_system.h"
 #include "base/private_file.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/record_chat.h"
@@ -236,7 +238,17 @@ class Export {
   Result<std::string> WithoutSecrets(const ChatId& chat) {
     RecordingForTests recording = TRY(RecordForTests(reader_, chat, line_.redact_words));
     for (const auto& [kind, times] : recording.taken) taken_[kind] += times;
-    return std::move(recording.document);
+    std::string document;
+    const std::string name = "\"" + chat.str() + "\"", shown = "\"" + NameOf(chat).str() + "\"";
+    for (std::string_view rest = recording.document; !rest.empty();) {  // in ids, which nothing else is taken from
+      const std::size_t at = std::min(rest.find(name), rest.size());
+      document += rest.substr(0, at);
+      rest.remove_prefix(at);
+      if (rest.empty()) break;
+      document += shown;
+      rest.remove_prefix(name.size());
+    }
+    return document;
   }
 
   Result<std::string> WholeChat(const Chat& chat) {
@@ -275,21 +287,21 @@ class Export {
     if (!item.single && !item.chat.damaged.empty()) return Fail(ChatIsDamaged(item.chat.summary.id));
     // A dry run only counts, so any key will do, and the user's is not made.
     const SigningKey key = line_.dry_run ? SigningKey(SecretKey::Random()) : TRY(ProofKeyOf(reader_.options()));
-    Proof proof = ProveChat(item.chat, reader_, key);
-    std::set<std::size_t> leaves;
-    for (std::size_t i = 0; finder_ && i < proof.leaves.size(); ++i) {
-      std::string text = proof.leaves[i].text;
-      if (finder_->TakeFrom(text)) leaves.insert(i);
-    }
-    LeaveOut(proof, leaves);
-    return SharePage(std::move(proof), item.chat, reader_, finder_ ? &*finder_ : nullptr);
+    return SharePage(ProveChat(item.chat, reader_, key), item.chat, reader_, finder_ ? &*finder_ : nullptr);
   }
 
   // For the formats that show it.
   ChatSummary SummaryOf(const Item& item) {
     ChatSummary summary = item.chat.summary;
     if (finder_) finder_->TakeFrom(summary.title);
+    summary.id = NameOf(summary.id);
     return summary;
+  }
+
+  // The chat's name, which may say what is to be taken out.
+  ChatId NameOf(const ChatId& chat) {
+    std::string name = chat.str();
+    return finder_ && finder_->TakeFrom(name) ? ChatId::Parse(name).value_or(chat) : chat;
   }
 
   std::string Markdown(const Item& item) {
@@ -322,7 +334,7 @@ class Export {
 
   // Returns the path that it has made.
   Result<std::string> Write(const Item& item) {
-    std::string path = line_.output + (line_.output.ends_with('/') ? "" : "/") + item.chat.summary.id.str();
+    std::string path = line_.output + (line_.output.ends_with('/') ? "" : "/") + NameOf(item.chat.summary.id).str();
     if (line_.format == "json" && !item.single && !finder_) {
       return WriteChatFolder(line_.output, item.chat, store_, files_, blobs_, line_.force, counter_)
           .map([&](const std::vector<Error>& left) {
@@ -361,7 +373,7 @@ Exited RunExport(const CommandLine& line, const Environment& environment) {
   WorkCounter counter;
   auto reader = TRY(OfUse(ChatReader::Open(line.flags, environment, &counter)));
   for (const std::string& word : line.redact_words) {
-    if (word.size() < 3) return Misused("--redact-word needs at least three characters");
+    if (Utf8Prefix(word, 2) == word) return Misused("--redact-word needs at least three characters");
   }
   if (!line.output.empty() && LiesIn(line.output, reader.options().data_dir)) {
     return Misused("--output lies in the data folder, which is the server's");

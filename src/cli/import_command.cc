@@ -129,6 +129,13 @@ Result<Imported> Import(const std::string& path, const std::string& as, const Ta
   });
 }
 
+std::string Described(const PassedOver& passed_over) {
+  std::string text = "not among those asked for: " + Counted(passed_over.sessions, "session");
+  if (passed_over.without_folder > 0)
+    text += ", of which " + std::to_string(passed_over.without_folder) + " say no folder";
+  return text;
+}
+
 class Report {
  public:
   explicit Report(bool json) : json_(json) {}
@@ -151,11 +158,14 @@ class Report {
   }
   void AddKnown() { ++known_; }
   void AddEmpty() { ++empty_; }
+  void Add(const PassedOver& passed_over) { passed_over_ = passed_over; }
   int Finish() const {
     if (json_) {
       Json told = {{"imported", list_}, {"failed", failed_}};
       if (known_ > 0) told["known"] = known_;
       if (empty_ > 0) told["empty"] = empty_;
+      if (passed_over_.sessions > 0) told["passed_over"] = passed_over_.sessions;
+      if (passed_over_.without_folder > 0) told["without_folder"] = passed_over_.without_folder;
       Print(DumpJson(told) + "\n");
       return failed_.empty() ? kExitOk : kExitFailure;
     }
@@ -165,6 +175,8 @@ class Report {
     }
     if (known_ > 0) Print("imported earlier, and the same since: " + Counted(known_, "session") + "\n");
     if (empty_ > 0) Print("without any message: " + Counted(empty_, "session") + "\n");
+    if (passed_over_.sessions > 0) Print(Described(passed_over_) + "\n");
+    if (list_.empty() && failed_.empty() && known_ + empty_ == 0) Print("nothing was found to import\n");
     return failed_.empty() ? kExitOk : kExitFailure;
   }
 
@@ -172,6 +184,7 @@ class Report {
   const bool json_;
   Json list_ = Json::array(), failed_ = Json::array();
   std::size_t interactions_ = 0, known_ = 0, empty_ = 0;
+  PassedOver passed_over_;
 };
 
 // Counts by file names alone; nullopt if the number is known only after reading.
@@ -318,9 +331,9 @@ class SessionImport {
 Result<void> ImportSessions(const Asked& asked, Target& target, const Environment& environment, Progress& progress,
                             Report& report) {
   SessionImport import(asked, target, progress, report);
-  TRY(ForEachForeignSession(
+  report.Add(TRY(ForEachForeignSession(
       asked.sessions, environment, [&](FoundSession session) { return import.Add(std::move(session)); },
-      [&](const std::string& path, const Error& error) { report.Fail(path, error); }));
+      [&](const std::string& path, const Error& error) { report.Fail(path, error); })));
   return import.Finish();
 }
 
@@ -367,9 +380,11 @@ Exited ListSessions(const Asked& asked, const std::set<std::string>& chats, cons
     failed = true;
     Complain(error);
   };
-  TRY(ForEachForeignSession(
+  std::size_t count = 0;
+  const PassedOver passed_over = TRY(ForEachForeignSession(
       asked.sessions, environment,
       [&](const FoundSession& session) -> Result<void> {
+        ++count;
         const SessionFacts& facts = session.facts;
         const auto digest = session.digest();
         if (!digest) return fail(session.source, digest.error()), Result<void>();
@@ -398,6 +413,8 @@ Exited ListSessions(const Asked& asked, const std::set<std::string>& chats, cons
       },
       fail));
   if (json) Print(DumpJson({{"sessions", std::move(list)}}) + "\n");
+  if (passed_over.sessions > 0) Warn(Described(passed_over));
+  if (count == 0 && !failed) Warn("no session was found");
   return failed ? kExitFailure : kExitOk;
 }
 
@@ -416,13 +433,14 @@ Result<Asked> Sort(const CommandLine& line, Report& report) {
   for (const std::string& path : line.arguments) {
     const auto found = move.from.empty() ? FindForeignChats(path) : std::vector<std::string>();
     const bool may_be_foreign = !found ? found.error().code == ErrorCode::kInvalidArgument : IsFile(path);
-    if (!move.from.empty() || (may_be_foreign && HoldsForeignSessions(path).value_or(false))) {
+    const auto holds = move.from.empty() && may_be_foreign ? HoldsForeignSessions(path) : false;
+    if (!move.from.empty() || holds.value_or(false)) {
       asked.sessions.paths.push_back(path);
       asked.has_sessions = true;
     } else if (found) {
       asked.chats.insert(asked.chats.end(), found->begin(), found->end());
     } else {
-      report.Fail(path, found.error());
+      report.Fail(path, holds ? found.error() : holds.error());
     }
   }
   return asked;

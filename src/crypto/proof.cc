@@ -141,9 +141,13 @@ Result<Proof> ReadProof(std::string_view text) {
 
 Result<ProofStatement> CheckProof(const Proof& proof) {
   const auto json = ParseJson(proof.statement);
+  const auto has = [&](Json::value_t type, std::initializer_list<const char*> members) {
+    return std::ranges::all_of(members, [&](const char* name) { return (*json)[name].type() == type; });
+  };
   if (!json || !HasMembers(*json, {"type", "version", "leaves", "root", "key", "made_at", "program"}, 7) ||
-      TextMember(*json, "type") != kProofType || (*json)["version"] != kProofVersion ||
-      !(*json)["leaves"].is_number_unsigned()) {
+      !has(Json::value_t::number_unsigned, {"version", "leaves"}) ||
+      !has(Json::value_t::string, {"type", "root", "key", "made_at", "program"}) ||
+      TextMember(*json, "type") != kProofType || (*json)["version"] != kProofVersion) {
     return Changed("the statement is not a statement of version 1");
   }
   const ProofStatement statement{.root = TextMember(*json, "root"),

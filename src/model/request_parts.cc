@@ -228,7 +228,8 @@ const Json* FindProviderExtras(const Json& extras, std::string_view provider) {
 std::string SentArguments(const std::string& arguments) {
   const std::size_t begin = arguments.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos) return "{}";
-  if (arguments[begin] == '{' && Json::accept(arguments)) return arguments;
+  const bool is_cut = arguments.find('\0') != std::string::npos;  // where the library's parser takes it for complete
+  if (arguments[begin] == '{' && !is_cut && Json::accept(arguments)) return arguments;
   std::string wrapped = R"({"not_valid_json":)";
   AppendJsonString(wrapped, arguments);
   return wrapped + '}';

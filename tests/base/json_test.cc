@@ -15,6 +15,7 @@ using reprise::DumpJson;
 using reprise::DuplicateMembers;
 using reprise::Json;
 using reprise::ParseJson;
+using reprise::ParseJsonWithComments;
 using reprise::RawMember;
 
 TEST_CASE("ParseJson: 64 levels are accepted and 65 are refused", "[base]") {
@@ -35,6 +36,26 @@ TEST_CASE("ParseJson: messages do not quote the input", "[base]") {
   }
   CHECK(ParseJson("\"\xC3\"").error().reason == "invalid_utf8");
   CHECK(ParseJson("1e400").error().reason == "invalid_json");
+}
+
+TEST_CASE("ParseJson: nothing stands before or behind the value, in whatever way it is read", "[base]") {
+  const std::string nul(1, '\0'), mark = "\xEF\xBB\xBF";
+  // A deep value, and a large one, are read by another parser than the others.
+  for (const std::string& value :
+       {std::string(R"({"a":1})"), std::string("7"), std::string(300, '[') + std::string(300, ']'),
+        "\"" + std::string(5 << 20, 'x') + "\""}) {
+    constexpr int kDepth = 1000;
+    CHECK(ParseJson(value, kDepth));
+    for (const std::string& text : {value + nul, value + nul + R"({"b":)", value + " " + nul, nul + value, mark + value,
+                                    mark, nul, value + "\n" + value}) {
+      const auto parsed = ParseJson(text, kDepth);
+      REQUIRE_FALSE(parsed);
+      CHECK(parsed.error().reason == "invalid_json");
+    }
+  }
+  CHECK_FALSE(ParseJson("\"a" + nul + "b\""));
+  CHECK(ParseJsonWithComments(mark + "{} // an editor's mark"));
+  CHECK_FALSE(ParseJsonWithComments("{}" + nul + " // more"));
 }
 
 TEST_CASE("ParseJson: a duplicate member is refused and named, at any depth and however it is escaped", "[base]") {
@@ -70,7 +91,7 @@ TEST_CASE("ParseJson: reads an object of 100,000 members in linear time", "[base
   CHECK(ParseJson(text + R"(,"\u0030":1})").error().reason == "duplicate_member");
 }
 
-TEST_CASE("ParseJson: reads every value as nlohmann's parser does", "[base]") {
+TEST_CASE("ParseJson: reads every value as nlohmann's parser does, without a mark before it", "[base]") {
   for (const char* text : {"0",
                            "-0",
                            "-0.0",
@@ -92,7 +113,6 @@ TEST_CASE("ParseJson: reads every value as nlohmann's parser does", "[base]") {
                            R"("\u0000\ud83d\ude00\"\\\/\b\f\n\r\t")",
                            R"({"":[],"a":{},"b":[{},[]]})",
                            " [ 1 , 2 ] ",
-                           "\xEF\xBB\xBF[1]",
                            "123456789012345678901234567890"}) {
     INFO(text);
     const auto parsed = ParseJson(text);

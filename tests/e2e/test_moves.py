@@ -179,6 +179,42 @@ def test_a_session_that_fails_holds_up_no_other(make_home):
     assert [each["source"] for each in again["imported"]] == [str(sources[0])] and again["known"] == len(sources) - 1
 
 
+def test_what_is_not_asked_for_is_counted(make_home, tmp_path):
+    home, export = make_home(), DATA / "chatgpt/conversations.json"
+    told = imported(home, "--from", "chatgpt", "--folder", "/x", export)
+    assert (told["imported"], told["passed_over"], told["without_folder"]) == ([], 2, 2)
+    said = reprise(home, "--from", "chatgpt", "--since", "1h", export).stdout
+    assert said == "not among those asked for: 2 sessions\nnothing was found to import\n"
+    assert "2 sessions, of which 2 say no folder" in reprise(home, "--from", "chatgpt", "--folder", "/x", "--list", export).stderr
+    assert reprise(home, "--from", "gemini", tmp_path).stdout == "nothing was found to import\n"
+    assert "passed_over" not in imported(home, export)
+
+
+def test_a_sub_agent_that_has_grown_is_a_change(make_home):
+    home = make_home()
+    shutil.copytree(DATA / "claude-code/projects", home.user / ".claude/projects")
+    assert len(imported(home, "--from", "claude-code")["imported"]) == 2
+    (beside,) = (home.user / ".claude/projects").rglob("agent-*.jsonl")
+    with open(beside, "a") as file:
+        file.write(json.dumps({"type": "assistant", "uuid": "later", "message": {"role": "assistant", "content": "The outcome."}}) + "\n")
+    told = imported(home, "--from", "claude-code")
+    assert len(told["imported"]) == 1 and told["known"] == 1 and any("has changed since" in note for note in told["imported"][0]["notes"])
+
+
+def test_a_sub_agent_goes_out_and_comes_back(everything, make_server, tmp_path):
+    home, told = everything
+    name, path = of_tool(told, "claude-code")[0]["chat_id"], tmp_path / "out.jsonl"
+    subprocess.run([str(BINARY), "export", name, "--format", "claude-code", "-o", str(path), "--data-dir", str(home.data)], env=home.environment(),
+                   capture_output=True, check=True, timeout=SOON)
+    back = imported(home, path)["imported"][0]
+    assert not any("sub-agent" in note for note in back["notes"])
+    server = make_server(home=home)
+    server.check_records = False
+    nested = [[(event["event"]["type"], event["event"].get("tool_output")) for turn in interactions(server.client, chat) for event in turn["agent_events"]
+               if event["type"] == "NESTED"] for chat in (name, back["chat_id"])]
+    assert len(nested[0]) >= 5 and nested[1] == nested[0]
+
+
 def test_a_given_name_is_for_one_chat(make_home):
     home = make_home()
     one = files_of("codex")[0]

@@ -7,6 +7,8 @@ import re
 import subprocess
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from support import schemas
 from support.provider import call, text, tools
 from support.server import BINARY, ROOT
@@ -193,6 +195,37 @@ def test_both_verifiers_agree_on_200_bundles(world):
             verdicts.append(False)
         world.check(raw, status=0 if verdicts[-1] else 1)
     assert 20 < sum(verdicts) < 120
+
+
+def signed(statement):
+    """A bundle of one leaf, with this statement in place of ours, signed by whoever makes it."""
+    key = Ed25519PrivateKey.generate()
+    leaf = {"salt": "ab" * 32, "text": "{}"}
+    leaf["hash"] = hashlib.sha256(b"\0" + bytes.fromhex(leaf["salt"]) + b"{}").hexdigest()
+    public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
+    text = statement.replace("ROOT", leaf["hash"]).replace("KEY", public)
+    return {"statement": text, "signature": key.sign(b"reprise-proof-1\n" + text.encode()).hex(), "leaves": [leaf]}
+
+
+STATEMENT = '{"type":"reprise-proof","version":1,"leaves":1,"root":"ROOT","key":"KEY","made_at":"now","program":"a test"}'
+ODD = [("1,", "true,"), ("1,", "1.0,"), ("1,", "1e0,"), ('"leaves":1', '"leaves":true'), ('"leaves":1', '"leaves":1.0'), ('"leaves":1', '"leaves":"1"'),
+       ('"a test"', "5"), ('"a test"', "null"), ('"a test"', '{"a":[1e999]}'), ('"a test"', '"\\ud800"'), ('"now"', '"\\udc00"'), ('"now"', "-0"),
+       ("{", "\ufeff{"), ("}", "}\0{"), ('"a test"', '"\\u0000"'), ("1,", "1 ,")]
+
+
+def test_both_verifiers_are_as_strict_about_what_a_statement_is(world):
+    bundles = [json.dumps(signed(STATEMENT.replace(old, new, 1))).encode() for old, new in ODD]
+    whole = json.dumps(signed(STATEMENT)).encode()
+    behind = [b"\0", b'\0{"statement":"another"}', b" x", b"\0\xff"]
+    verdicts = []
+    for raw in [whole, *bundles, *[whole + each for each in behind], b"\xef\xbb\xbf" + whole]:
+        try:
+            verifier.verify(raw.decode())
+            verdicts.append(True)
+        except (verifier.Broken, UnicodeDecodeError):
+            verdicts.append(False)
+        world.check(raw, status=0 if verdicts[-1] else 1)
+    assert verdicts == [True] + [False] * (len(ODD) - 2) + [True, True] + [False] * 5
 
 
 def openssl(*arguments, cwd, text=None):

@@ -217,6 +217,8 @@ def test_5000_events_with_hostile_texts_play_smoothly_and_do_nothing(world, look
     assert browser.script("return document.querySelectorAll('main img, main script, main svg, main iframe, main a, main style, main meta, main base, main b:not(.card > b)').length") == 0
     assert browser.script("return document.querySelectorAll('.entry').length") >= 5000
     browser.script("for (const box of [...document.querySelectorAll('details')].slice(0, 50)) box.open = true")
+    hidden, named = browser.script("const words = document.getElementById('main').textContent; return [/[\\0\\u2028\\u2029\\u202e]/.test(words), words.includes('<U+202E>')]")
+    assert named and not hidden, "what cannot be seen, or turns what can, is named"
     browser.driver.set_script_timeout(60 * SLACK)
     # The page's own time, because a busy machine draws fewer frames.
     browser.driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
@@ -344,6 +346,33 @@ def test_secrets_and_names_are_taken_out_of_every_format(world, provider, form):
     world.client.turn("clean", "Hi")
     assert "nothing to take out" in world.export("clean", "--format", form, "--redact")[1]
     assert "three characters" in world.export("notes", "--redact-word", "ab", status=2)[1]
+
+
+def test_no_digest_is_left_to_guess_a_text_by(world, provider):
+    (world.root / "pin").write_text("4711")
+    (world.root / "AGENTS.md").write_text("The customer is Hugendubel.\n")
+    provider.plan(tools(call("run_shell", {"command": "printf 'pin=%s' $(cat pin) > out.cfg; printf fine > other.cfg"}, "call_1")), text("Done."))
+    stream = world.client.start("pins", "Run it.")
+    world.client.approve("pins", "int_001", stream.until("approval_required")["approval_id"]).expect(200)
+    stream.finish()
+    digests = [f"sha256:{hashlib.sha256(f'pin={pin:04}'.encode()).hexdigest()}" for pin in (4711, 4712)]
+    page = world.export("pins", "--format", "html")[0]
+    assert digests[0] in page and "Hugendubel" in page and digests[1] not in page
+    page, said = world.export("pins", "--format", "html", "--redact-word", "4711", "--redact-word", "Hugendubel")
+    assert digests[0] not in page and "4711" not in page and "Hugendubel" not in page and 'the text "4711"' in said
+    bundle = json.loads(json.loads(re.search(r'(?<=id="data">).*?(?=</script>)', page, re.S)[0])["bundle"])
+    kept = {json.loads(leaf["text"])["kind"] for leaf in bundle["leaves"] if "text" in leaf}
+    assert kept >= {"said", "tool_call", "answer"} and not kept & {"files_changed", "body"}
+
+
+def test_the_name_of_a_chat_is_taken_out_too(world, provider):
+    provider.plan(text("Rumpelstilz is fine, RUMPELSTILZ too."))
+    world.client.turn("x-Rumpelstilz-1", "Hello.")
+    for form in ("json", "html", "markdown", "jsonl", "atif", "claude-code"):
+        world.export("x-Rumpelstilz-1", "--format", form, "--redact-word", "Rumpelstilz", "-o", f"{world.root}/{form}/")
+        (file,) = (world.root / form).iterdir()
+        assert file.stem == "x-xxxxxxxxxxx-1" and "Rumpelstilz" not in file.read_text() and ("RUMPELSTILZ too" in file.read_text()) == (form != "html"), form
+    assert "three characters" in world.export("notes", "--redact-word", "äö", status=2)[1]
 
 
 @pytest.mark.parametrize("form", ["markdown", "atif", "jsonl"])

@@ -6,46 +6,14 @@
 #include <vector>
 
 #include "base/json.h"
-#include "engine/moves/formats.h"
-#include "engine/moves/moved_turns.h"
 #include "engine/moves/trees.h"
+#include "moves/read_text.h"
 #include "support/test.h"
 
 namespace reprise::test::moves_test {
 namespace {
 
 using Kind = MovedMessage::Kind;
-
-struct Read {
-  std::string format;  // empty: none
-  std::vector<Result<ForeignChat>> chats{};
-  std::string failure{};  // of the source
-};
-
-Read ReadText(const std::string& text) {
-  const SourceText source = SourceText::Of(text, "the source");
-  const auto format = RecognizeFormat(source, {});
-  if (!format) return {.format = "", .failure = format.error().message};
-  if (*format == nullptr) return {};
-  Read read{.format = std::string((*format)->name)};
-  const auto done = ForEachSession(source, **format, {}, [&](const FoundSession& session) -> Result<void> {
-    const auto turns = session.open().and_then(MovedTurns::Plan);
-    read.chats.push_back(turns.and_then([](const auto& each) { return each->ReadAll("chat"); }));
-    return {};
-  });
-  if (!done) read.failure = done.error().message;
-  return read;
-}
-
-// The only chat of a source.
-ForeignChat Chat(const std::string& text) {
-  const Read read = ReadText(text);
-  INFO(read.format << ": " << read.failure);
-  REQUIRE(read.chats.size() == 1);
-  INFO((read.chats[0] ? "" : read.chats[0].error().message));
-  REQUIRE(read.chats[0]);
-  return *read.chats[0];
-}
 
 // Every call of a state has one result, directly after it.
 bool IsWellFormed(const Messages& messages) {
@@ -63,14 +31,6 @@ bool IsWellFormed(const Messages& messages) {
     open = ids.size();
   }
   return open == 0;
-}
-
-std::string ClaudeLine(const std::string& type, const std::string& uuid, const std::string& parent,
-                       const std::string& content, const std::string& more = "") {
-  const std::string role = type == "assistant" ? "assistant" : "user";
-  return R"({"type":")" + type + R"(","sessionId":"s","uuid":")" + uuid + R"(","parentUuid":)" +
-         (parent.empty() ? "null" : "\"" + parent + "\"") + R"(,"message":{"role":")" + role + R"(","id":"m)" + uuid +
-         R"(","content":)" + content + "}" + more + "}\n";
 }
 
 }  // namespace

@@ -87,6 +87,10 @@ Error NotThere(Error error, const RecordReference& what, const std::string& data
     for (const ChatId& other : *chats) known.push_back(other.str());
     std::ranges::sort(known);
   }
+  if (!what.interaction && std::ranges::binary_search(known, chat)) {
+    error.message = "the chat " + chat + " has no finished interaction yet";
+    return error;
+  }
   return NoSuchChat(what.chat, {.has = {}, .all = {}, .where = "in " + FullPath(data_dir)}, known);
 }
 

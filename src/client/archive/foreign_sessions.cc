@@ -74,13 +74,17 @@ class Finder {
     for (const std::string& file : FilesBelow(path)) TRY(LookAt(file, /*must_fit=*/false));
     return {};
   }
+  const PassedOver& passed_over() const { return passed_over_; }
 
  private:
   // Only the visitor's failures end the search.
   Result<void> LookAt(const std::string& path, bool must_fit) {
     const auto source = SourceText::Open(path);
     if (!source) return failed_(path, source.error()), Result<void>();
-    if (!must_fit && wanted_.since && *source->changed_at() < *wanted_.since) return {};
+    if (!must_fit && wanted_.since && *source->changed_at() < *wanted_.since) {
+      ++passed_over_.sessions;
+      return {};
+    }
     const auto format = RecognizeFormat(*source, wanted_.from);
     if (!format) return failed_(path, format.error()), Result<void>();
     if (*format == nullptr && must_fit) {
@@ -102,16 +106,22 @@ class Finder {
     return {};
   }
 
-  bool IsWanted(const FoundSession& session) const {
+  bool IsWanted(const FoundSession& session) {
     const auto& updated = session.facts.updated;
-    if (wanted_.since && updated && *updated < *wanted_.since) return false;
-    return folder_.empty() || (!session.facts.folder.empty() && FullPath(session.facts.folder) == folder_);
+    const std::string& folder = session.facts.folder;
+    const bool is_old = wanted_.since && updated && *updated < *wanted_.since;
+    const bool is_there = folder_.empty() || (!folder.empty() && FullPath(folder) == folder_);
+    if (is_there && !is_old) return true;
+    ++passed_over_.sessions;
+    if (!is_there && folder.empty()) ++passed_over_.without_folder;
+    return false;
   }
 
   const WantedSessions& wanted_;
   const std::string folder_;
   const std::function<Result<void>(FoundSession)>& visit_;
   const std::function<void(const std::string& path, Error error)>& failed_;
+  PassedOver passed_over_;
 };
 
 }  // namespace
@@ -136,17 +146,18 @@ Result<bool> HoldsForeignSessions(const std::string& path) {
     const auto source = SourceText::Open(file);
     if (!source) return Fail(source.error());
     const auto format = RecognizeFormat(*source, {});
+    if (!format && file == path) return Fail(format.error());
     if (format && *format != nullptr) return true;
   }
   return false;
 }
 
-Result<void> ForEachForeignSession(const WantedSessions& wanted, const Environment& environment,
-                                   const std::function<Result<void>(FoundSession)>& visit,
-                                   const std::function<void(const std::string& path, Error error)>& failed) {
+Result<PassedOver> ForEachForeignSession(const WantedSessions& wanted, const Environment& environment,
+                                         const std::function<Result<void>(FoundSession)>& visit,
+                                         const std::function<void(const std::string& path, Error error)>& failed) {
   Finder finder(wanted, visit, failed);
   for (const std::string& path : wanted.paths) TRY(finder.Look(path));
-  if (!wanted.paths.empty()) return {};
+  if (!wanted.paths.empty()) return finder.passed_over();
   const auto folders = FoldersOfTool(wanted.from, environment);
   if (folders.empty()) {
     return Fail(ErrorCode::kInvalidArgument,
@@ -163,7 +174,7 @@ Result<void> ForEachForeignSession(const WantedSessions& wanted, const Environme
   if (!has_any) {
     return Fail(ErrorCode::kNotFound, "there are no sessions of " + wanted.from + ": no folder " + folders.back());
   }
-  return {};
+  return finder.passed_over();
 }
 
 std::optional<Timestamp> ParseSince(const std::string& text) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -23,14 +24,21 @@ struct WantedSessions {
 // The folders in which a tool keeps its sessions, whether they exist or not; empty for a format that is exported.
 std::vector<std::string> FoldersOfTool(std::string_view format, const Environment& environment);
 
-// Whether the file or folder holds sessions of other tools in a form that is known here.
+// Whether the file or folder holds sessions of other tools in a form that is known here. Of a file: why that cannot be
+// told.
 Result<bool> HoldsForeignSessions(const std::string& path);
+
+// Sessions that are not among those wanted.
+struct PassedOver {
+  std::size_t sessions = 0;        // or files that were not looked into, because they are older
+  std::size_t without_folder = 0;  // of these: a folder is wanted, and they say none
+};
 
 // Visits what is wanted, one by one. What cannot be read is told to `failed`, with its path, and the others go on.
 // kNotFound if a path is missing, kInvalidArgument if a file has no known form; both name the next step.
-Result<void> ForEachForeignSession(const WantedSessions& wanted, const Environment& environment,
-                                   const std::function<Result<void>(FoundSession)>& visit,
-                                   const std::function<void(const std::string& path, Error error)>& failed);
+Result<PassedOver> ForEachForeignSession(const WantedSessions& wanted, const Environment& environment,
+                                         const std::function<Result<void>(FoundSession)>& visit,
+                                         const std::function<void(const std::string& path, Error error)>& failed);
 
 // "90d", "12h", or a date as 2026-01-31. nullopt: neither.
 std::optional<Timestamp> ParseSince(const std::string& text);

@@ -22,15 +22,21 @@ constexpr std::size_t kMostOfContent = 256 * 1024, kMostOfAll = 32 * 1024 * 1024
 
 bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
+// Whether it may be shown. If not, its digest is hidden: who guesses a short text could check the guess by it.
+bool MayShow(std::string text, const std::string& digest, SecretFinder* finder, std::set<std::string>& hidden) {
+  if (finder == nullptr || !finder->TakeFrom(text)) return true;
+  hidden.insert(digest);
+  return false;
+}
+
 // The bodies of a turn's requests. Each but the first is what is new between the beginning and the end that it shares
 // with the one before.
 class Bodies {
  public:
-  explicit Bodies(SecretFinder* finder) : finder_(finder) {}
+  Bodies(SecretFinder* finder, std::set<std::string>& hidden) : finder_(finder), hidden_(hidden) {}
 
   void Add(const std::string& digest, std::string body) {
-    std::string tried = body;
-    if (!IsUtf8(body) || (finder_ != nullptr && finder_->TakeFrom(tried)) || size_ > kMostOfAll) return;
+    if (!MayShow(body, digest, finder_, hidden_) || !IsUtf8(body) || size_ > kMostOfAll) return;
     const std::string_view before = last_;
     std::size_t head = static_cast<std::size_t>(std::ranges::mismatch(before, body).in1 - before.begin());
     while (head > 0 && head < body.size() && IsContinuation(body[head])) --head;
@@ -47,15 +53,16 @@ class Bodies {
 
  private:
   SecretFinder* const finder_;
+  std::set<std::string>& hidden_;
   std::string last_;
   std::size_t size_ = 0;
   Json json_ = Json::array();
 };
 
-Json BodiesOf(const Chat& chat, ChatReader& reader, SecretFinder* finder) {
+Json BodiesOf(const Chat& chat, ChatReader& reader, SecretFinder* finder, std::set<std::string>& hidden) {
   FilesInStore files(reader.files(), chat.summary.id);
   RequestBodies stored(reader.store(), &files);
-  Bodies bodies(finder);
+  Bodies bodies(finder, hidden);
   for (const Interaction& turn : chat.interactions) {
     if (!turn.record || !turn.record->requests) continue;
     const auto whole = reader.store().LoadInteraction(chat.summary.id, turn.id);
@@ -68,7 +75,7 @@ Json BodiesOf(const Chat& chat, ChatReader& reader, SecretFinder* finder) {
 }
 
 // The contents of changed files that are text.
-Json ContentsOf(const Chat& chat, ChatReader& reader, SecretFinder* finder) {
+Json ContentsOf(const Chat& chat, ChatReader& reader, SecretFinder* finder, std::set<std::string>& hidden) {
   std::set<std::string> digests;
   for (const Interaction& turn : chat.interactions) {
     for (std::string& digest : BlobsOf(turn)) digests.insert(std::move(digest));
@@ -77,10 +84,10 @@ Json ContentsOf(const Chat& chat, ChatReader& reader, SecretFinder* finder) {
   std::size_t size = 0;
   for (const std::string& digest : digests) {
     auto content = reader.blobs().Get(chat.summary.id, digest);
-    if (!content || content->size() > kMostOfContent || size + content->size() > kMostOfAll) continue;
+    if (!content && finder != nullptr) hidden.insert(digest);  // who knows what is in it
+    if (!content || !MayShow(*content, digest, finder, hidden)) continue;
+    if (content->size() > kMostOfContent || size + content->size() > kMostOfAll) continue;
     if (!IsUtf8(*content) || content->find('\0') != std::string::npos) continue;
-    std::string tried = *content;
-    if (finder != nullptr && finder->TakeFrom(tried)) continue;
     size += content->size();
     contents[digest] = *std::move(content);
   }
@@ -106,7 +113,16 @@ void Fill(std::string& page, std::string_view place, std::string_view text) {
 }  // namespace
 
 std::string SharePage(Proof proof, const Chat& chat, ChatReader& reader, SecretFinder* finder) {
-  Json bodies = BodiesOf(chat, reader, finder), contents = ContentsOf(chat, reader, finder);
+  std::set<std::string> hidden;  // digests
+  Json bodies = BodiesOf(chat, reader, finder, hidden), contents = ContentsOf(chat, reader, finder, hidden);
+  std::set<std::size_t> leaves;
+  for (std::size_t i = 0; finder != nullptr && i < proof.leaves.size(); ++i) {
+    std::string text = proof.leaves[i].text;
+    const bool has_digest =
+        std::ranges::any_of(hidden, [&](const std::string& digest) { return text.find(digest) != std::string::npos; });
+    if (finder->TakeFrom(text) || has_digest) leaves.insert(i);
+  }
+  LeaveOut(proof, leaves);
   const bool is_whole = std::ranges::none_of(proof.leaves, &Proof::Leaf::is_left_out);
   if (!is_whole) bodies = Json::array();  // they repeat what is gone
   // Only what a leaf has the digest of.

@@ -17,7 +17,8 @@ std::string_view ShareTemplate();
 
 // An HTML file that stands alone: a proof to read and to play, which checks itself in the browser. Beside the proof it
 // carries what the leaves have digests of: contents of changed files, and what models were told. Texts in which
-// `finder` (null: none) finds something are left out. It opens no connection, and its policy allows it none.
+// `finder` (null: none) finds something are left out, and so are leaves with their digests. It opens no connection, and
+// its policy allows it none.
 std::string SharePage(Proof proof, const Chat& chat, ChatReader& reader, SecretFinder* finder);
 
 }  // namespace reprise

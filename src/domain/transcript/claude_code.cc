@@ -34,9 +34,18 @@ Json ThinkingOf(const Round& round) {
     }
   }
   if (blocks.empty() && !round.thinking.empty()) {
-    blocks.push_back({{"type", "thinking"}, {"thinking", round.thinking}, {"signature", ""}});
+    blocks.push_back({{"type", "thinking"}, {"thinking", round.thinking}});  // nobody has signed it
   }
   return blocks;
+}
+
+// With which a sidechain begins: by the same text in the call's input it is known whose it is.
+std::string TaskIn(const Round::Call& call) {
+  const Json arguments = ArgumentsObject(call);
+  for (const char* member : {"prompt", "question"}) {  // Claude Code's; ours
+    if (std::string task = TextMember(arguments, member); !task.empty()) return task;
+  }
+  return call.arguments;
 }
 
 class Session {
@@ -72,7 +81,7 @@ class Session {
       last = AddAssistant(last, round, std::move(content), model, side);
       for (const Round::Call& call : round.calls) {
         if (!call.of_sub_agent.empty()) {
-          AddRounds(call.of_sub_agent, AddUser("", round.at, call.arguments, /*side=*/true), model, /*side=*/true);
+          AddRounds(call.of_sub_agent, AddUser("", round.at, TaskIn(call), /*side=*/true), model, /*side=*/true);
         }
         if (!call.has_result) continue;
         Json result = {{"tool_use_id", call.id}, {"type", "tool_result"}, {"content", call.result}};

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 
@@ -14,20 +16,12 @@ namespace {
 
 using Call = Round::Call;
 
-Call* FindCall(std::vector<Round>& rounds, const std::string& id) {
-  for (Round& round : rounds) {
-    const auto call = std::ranges::find(round.calls, id, &Call::id);
-    if (call != round.calls.end()) return &*call;
-  }
-  return nullptr;
-}
-
 // Puts one event after the other where it belongs.
 class Placer {
  public:
-  explicit Placer(std::vector<Round>& rounds) : rounds_(rounds) {}
-
-  void Place(const AnyEvent& payload, std::size_t index, Timestamp at) {
+  // `rounds` are the same each time, wherever they lie; all calls in them were added by Add.
+  void Place(std::vector<Round>& rounds, const AnyEvent& payload, std::size_t index, Timestamp at) {
+    rounds_ = &rounds;
     at_ = at;
     index_ = index;
     std::visit(
@@ -50,27 +44,38 @@ class Placer {
                    call.at = at;
                  },
                  [&](const event::ApprovalRequired& e) {
-                   if (Call* call = FindCall(rounds_, e.call_id)) call->asked = e;
+                   if (Call* call = Find(*rounds_, e.call_id)) call->asked = e;
                  },
                  [&](const event::Approved& e) {
-                   if (Call* call = FindCall(rounds_, e.call_id)) call->approved = e, call->answered_at = at;
+                   if (Call* call = Find(*rounds_, e.call_id)) call->approved = e, call->answered_at = at;
                  },
                  [&](const event::Rejected& e) {
-                   if (Call* call = FindCall(rounds_, e.call_id)) call->rejected = e, call->answered_at = at;
+                   if (Call* call = Find(*rounds_, e.call_id)) call->rejected = e, call->answered_at = at;
                  },
                  [&](const event::Nested& e) {
-                   Call* const call = FindCall(rounds_, e.call_id);
+                   Call* const call = Find(*rounds_, e.call_id);
                    if (call == nullptr) return;
                    AnyEvent step = std::visit([](const auto& each) { return AnyEvent(each); }, e.step);
-                   Placer(call->of_sub_agent).Place(step, e.round_index, at);
+                   below_[e.call_id].Place(call->of_sub_agent, step, e.round_index, at);
                  }},
         payload);
   }
 
+  // Adds a call to a round. Of several with one id, the first is found.
+  void Add(std::vector<Round>& rounds, std::size_t round, Call call) {
+    std::vector<Call>& calls = rounds[round].calls;
+    places_.try_emplace(call.id, round, calls.size());
+    calls.push_back(std::move(call));
+  }
+  Call* Find(std::vector<Round>& rounds, const std::string& id) const {
+    const auto place = places_.find(id);
+    return place == places_.end() ? nullptr : &rounds[place->second.first].calls[place->second.second];
+  }
+
  private:
   Round& Here() {
-    if (rounds_.size() <= index_) rounds_.resize(index_ + 1);
-    Round& round = rounds_[index_];
+    if (rounds_->size() <= index_) rounds_->resize(index_ + 1);
+    Round& round = (*rounds_)[index_];
     if (round.at == Timestamp()) round.at = at_;
     return round;
   }
@@ -79,13 +84,16 @@ class Placer {
   }
   Call& Of(const std::string& id, const std::string& name, const std::string& arguments) {
     Here();
-    if (Call* known = FindCall(rounds_, id)) return *known;
-    return Here().calls.emplace_back(Call{.id = id, .name = name, .arguments = arguments});
+    if (Call* known = Find(*rounds_, id)) return *known;
+    Add(*rounds_, index_, Call{.id = id, .name = name, .arguments = arguments});
+    return Here().calls.back();
   }
 
-  std::vector<Round>& rounds_;
+  std::vector<Round>* rounds_ = nullptr;
   std::size_t index_ = 0;
   Timestamp at_{};
+  std::unordered_map<std::string, std::pair<std::size_t, std::size_t>> places_;  // round and call, by id
+  std::map<std::string, Placer> below_;                                          // of sub-agents, by their call
 };
 
 }  // namespace
@@ -98,6 +106,7 @@ Json ArgumentsObject(const Round::Call& call) {
 std::vector<Round> RoundsOf(const AddedInteraction& turn) {
   const Interaction& interaction = turn.interaction;
   std::vector<Round> rounds;
+  Placer placer;
   std::uint32_t first = 0;  // the number of the first round
   if (interaction.final_agent_state) {
     const Messages& messages = interaction.final_agent_state->messages;
@@ -105,11 +114,11 @@ std::vector<Round> RoundsOf(const AddedInteraction& turn) {
     for (std::size_t i = own - std::min(own, turn.kept_messages); i < messages.size(); ++i) {
       const Message& message = messages[i];
       if (message.role == Role::kAssistant) {
-        Round& round = rounds.emplace_back(Round{.text = message.content.value_or(""), .extras = message.extras});
+        rounds.emplace_back(Round{.text = message.content.value_or(""), .extras = message.extras});
         for (const ToolCall& call : message.tool_calls) {
-          round.calls.push_back(Call{.id = call.id, .name = call.name, .arguments = call.arguments});
+          placer.Add(rounds, rounds.size() - 1, Call{.id = call.id, .name = call.name, .arguments = call.arguments});
         }
-      } else if (Call* call = message.role == Role::kTool ? FindCall(rounds, message.tool_call_id) : nullptr) {
+      } else if (Call* call = message.role == Role::kTool ? placer.Find(rounds, message.tool_call_id) : nullptr) {
         call->result = message.content.value_or("");
         call->has_result = true;
         call->is_error = message.is_error;
@@ -117,9 +126,8 @@ std::vector<Round> RoundsOf(const AddedInteraction& turn) {
     }
     if (interaction.record && interaction.record->resumed_from) first = 1;
   }
-  Placer placer(rounds);
   for (const AgentEvent& each : interaction.events) {
-    placer.Place(each.payload, each.round_index - std::min(each.round_index, first), each.at);
+    placer.Place(rounds, each.payload, each.round_index - std::min(each.round_index, first), each.at);
   }
   for (Round& round : rounds) {
     if (round.at == Timestamp()) round.at = interaction.created_at;

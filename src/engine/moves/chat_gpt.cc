@@ -98,7 +98,8 @@ class ChatGptReader {
   }
 
   static std::string Arguments(const std::string& text) {
-    return Json::accept(text) && Trimmed(text).starts_with("{") ? text : DumpJson({{"input", text}});
+    const bool is_object = Trimmed(text).starts_with("{") && ParseForeignJson(text, {});
+    return is_object ? text : DumpJson({{"input", text}});
   }
 
   // True if it is thinking.

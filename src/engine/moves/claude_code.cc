@@ -2,11 +2,14 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "engine/moves/formats.h"
 
 namespace reprise {
@@ -29,7 +32,13 @@ std::string Between(std::string_view text, std::string_view begin, std::string_v
       Trimmed(text.substr(from + begin.size(), to == std::string_view::npos ? to : to - from - begin.size())));
 }
 
-// A message alone: `user` lines without results are prompts.
+// A command as the tool writes it: elements and nothing else. People may mention them.
+bool IsCommand(std::string_view text) {
+  return text.starts_with("<command-") && text.ends_with(">") && text.find("</command-name>") != std::string_view::npos;
+}
+
+// A message alone: `user` lines without results are prompts. Results in an answer are of the provider's own calls in
+// it.
 std::vector<MovedMessage> MessagesIn(const Json& line, LeftOut& left_out) {
   const Json& message = MemberOf(line, "message");
   AnthropicContent content = ReadAnthropicContent(MemberOf(message, "content"), left_out);
@@ -42,13 +51,25 @@ std::vector<MovedMessage> MessagesIn(const Json& line, LeftOut& left_out) {
     said.model = TextMember(message, "model");
     if (said.model == "<synthetic>") said.model.clear();
     said.usage = AnthropicUsage(MemberOf(message, "usage"));
-    messages.push_back(std::move(said));
+    messages.insert(messages.begin(), std::move(said));
   } else if (!said.text.empty() || !said.files.empty()) {
     said.blocks.clear();
     messages.push_back(std::move(said));
   }
   for (MovedMessage& each : messages) each.at = TimeIn(MemberOf(line, "timestamp"));
   return messages;
+}
+
+// The file of a sub-agent; empty if there is none. The id is a part of a name, and no path.
+std::string FileOfSubAgent(const std::string& path, std::string_view agent) {
+  if (path.empty() || agent.empty() || !std::ranges::all_of(agent, IsToolNameCharacter)) return {};
+  const std::filesystem::path session(path);
+  for (const auto& folder : {session.parent_path() / session.stem() / "subagents", session.parent_path()}) {
+    std::error_code failed;
+    const auto file = folder / ("agent-" + std::string(agent) + ".jsonl");
+    if (std::filesystem::is_regular_file(std::filesystem::symlink_status(file, failed))) return file.string();
+  }
+  return {};
 }
 
 class ClaudeCodeReader final : public RecordReader {
@@ -81,6 +102,7 @@ class ClaudeCodeReader final : public RecordReader {
 
  private:
   struct Command {
+    std::size_t record;  // its line
     std::string text, parent;
     std::string child{};  // the first line that it led to; empty: none yet
   };
@@ -121,14 +143,15 @@ class ClaudeCodeReader final : public RecordReader {
       message.tokens_before = tokens_[TextMember(line, "parentUuid")];
     } else if (text.starts_with("[Request interrupted by user")) {
       message.kind = Kind::kStopped;
-    } else if (text.starts_with("<local-command-") || text.starts_with("<bash-") ||
+    } else if (((text.starts_with("<local-command-") || text.starts_with("<bash-")) && text.ends_with(">")) ||
                text.starts_with("Caveat: The messages below")) {
       left_out.Add("command of the tool itself");
       message.kind = Kind::kModel;
-    } else if (text.find("<command-name>") != std::string_view::npos) {
+    } else if (IsCommand(text)) {
       const std::string arguments = Between(text, "<command-args>", "</command-args>");
       commands_.try_emplace(TextMember(line, "uuid"),
-                            Command{.text = Between(text, "<command-name>", "</command-name>") +
+                            Command{.record = record,
+                                    .text = Between(text, "<command-name>", "</command-name>") +
                                             (arguments.empty() ? "" : " " + arguments),
                                     .parent = TextMember(line, "parentUuid")});
       message.kind = Kind::kModel;
@@ -137,23 +160,31 @@ class ClaudeCodeReader final : public RecordReader {
 
   // A call that may start a sub-agent, whose lines then begin with the same text.
   void NoteTask(const MovedBlock& block) {
-    if (block.text.find("\"prompt\"") == std::string::npos) return;
-    const auto input = ParseForeignJson(block.text, {});
-    if (input) tasks_[std::hash<std::string>()(TextMember(*input, "prompt"))] = block.id;
+    const bool may_start =
+        block.text.find("\"prompt\"") != std::string::npos || block.text.find("\"question\"") != std::string::npos;
+    const auto input = may_start ? ParseForeignJson(block.text, {}) : Json();
+    for (const char* member : {"prompt", "question"}) {  // "question": of our own tool (share.md)
+      const std::string task = input ? TextMember(*input, member) : "";
+      if (!task.empty()) tasks_[std::hash<std::string>()(task)] = block.id;
+    }
   }
 
   // Sub-agents of versions that write into the same file.
   std::vector<MovedMessage> TakeSidechain(const Json& line) {
-    const std::string uuid = TextMember(line, "uuid"), parent = TextMember(line, "parentUuid");
+    const std::string parent = TextMember(line, "parentUuid");
     auto messages = MessagesIn(line, left_out);
-    std::string call;
-    if (const auto found = chains_.find(parent); found != chains_.end()) call = found->second;
-    if (call.empty() && parent.empty() && !messages.empty()) call = CallWith(messages.back().text);
+    // As it was found when the lines were read in order; later lines may be known by now.
+    const auto [known, is_new] = calls_of_lines_.try_emplace(record);
+    std::string& call = known->second;
+    if (is_new) {
+      if (const auto found = chains_.find(parent); found != chains_.end()) call = found->second;
+      if (call.empty() && parent.empty() && !messages.empty()) call = CallWith(messages.back().text);
+    }
     if (call.empty()) {
       left_out.Add("step of a sub-agent whose call is missing");
       return {};
     }
-    chains_[uuid] = call;
+    chains_.try_emplace(TextMember(line, "uuid"), call);
     return Nested(std::move(messages), call);
   }
 
@@ -183,8 +214,12 @@ class ClaudeCodeReader final : public RecordReader {
     const std::string call = result->call_id;
     const auto source = SourceText::Open(file);
     if (!source || source->size() > kMostOfSubAgent) return left_out.Add("sub-agent whose file cannot be read");
+    // What came later is not read, so that the steps stay the same.
+    const std::uint64_t size = sizes_.try_emplace(file, source->size()).first->second;
     std::vector<MovedMessage> steps;
-    const auto read = ForEachLine(*source, [&](const SourcePlace&, std::string_view text) -> Result<bool> {
+    const auto read = ForEachLine(*source, [&](const SourcePlace& place, std::string_view text) -> Result<bool> {
+      if (place.offset >= size) return false;
+      text = text.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(text.size(), size - place.offset)));
       const auto step = ParseForeignJson(text, file);
       if (!step) return left_out.Add("line of a sub-agent, which is not complete"), true;
       std::ranges::move(Nested(MessagesIn(*step, left_out), call), std::back_inserter(steps));
@@ -194,17 +229,7 @@ class ClaudeCodeReader final : public RecordReader {
     messages.insert(result, std::make_move_iterator(steps.begin()), std::make_move_iterator(steps.end()));
   }
 
-  // Empty if there is none. The id is a part of a name, and no path.
-  std::string FileOfAgent(const std::string& agent) const {
-    if (path_.empty() || agent.empty() || !std::ranges::all_of(agent, IsToolNameCharacter)) return {};
-    const std::filesystem::path session(path_);
-    for (const auto& folder : {session.parent_path() / session.stem() / "subagents", session.parent_path()}) {
-      std::error_code failed;
-      const auto file = folder / ("agent-" + agent + ".jsonl");
-      if (std::filesystem::is_regular_file(std::filesystem::symlink_status(file, failed))) return file.string();
-    }
-    return {};
-  }
+  std::string FileOfAgent(const std::string& agent) const { return FileOfSubAgent(path_, agent); }
 
   std::vector<MovedMessage> TakeAttachment(const Json& line) {
     const Json& attachment = MemberOf(line, "attachment");
@@ -237,6 +262,7 @@ class ClaudeCodeReader final : public RecordReader {
   // A command of the tool is a message of the person if the model answers.
   void BeginCommand(Command& command, const std::string& uuid, const Json& line, std::vector<MovedMessage>& messages) {
     const bool leads_on = TextMember(line, "type") == "assistant" || MemberOf(line, "isMeta") == true;
+    if (command.record > record) return;  // nor was it known when the lines were read in order
     if (!leads_on || (!command.child.empty() && command.child != uuid)) return;
     command.child = uuid;
     MovedMessage prompt{.id = TextMember(line, "parentUuid"), .parent = command.parent, .text = command.text};
@@ -245,13 +271,34 @@ class ClaudeCodeReader final : public RecordReader {
   }
 
   const std::string path_;
-  std::unordered_map<std::string, Command> commands_;     // by uuid
-  std::unordered_map<std::string, std::int64_t> tokens_;  // before a compaction, by its uuid
-  std::unordered_map<std::string, std::string> chains_;   // calls of sub-agents, by uuid of their lines
-  std::unordered_map<std::size_t, std::string> tasks_;    // calls, by hash of their prompt
+  std::unordered_map<std::string, Command> commands_;            // by uuid
+  std::unordered_map<std::string, std::int64_t> tokens_;         // before a compaction, by its uuid
+  std::unordered_map<std::string, std::string> chains_;          // calls of sub-agents, by uuid of their lines
+  std::unordered_map<std::size_t, std::string> calls_of_lines_;  // the same by number of the line; empty: none
+  std::unordered_map<std::string, std::uint64_t> sizes_;         // of sub-agents' files, when they were first read
+  std::unordered_map<std::size_t, std::string> tasks_;           // calls, by hash of their prompt
 };
 
 }  // namespace
+
+Result<std::vector<std::string>> FilesOfSubAgents(const SourceText& source, const std::string& path) {
+  constexpr std::string_view kMember = "\"agentId\"";
+  std::set<std::string, std::less<>> agents;
+  TRY(ForEachLine(source, [&](const SourcePlace&, std::string_view line) -> Result<bool> {
+    for (std::size_t at = line.find(kMember); at != std::string_view::npos; at = line.find(kMember, at)) {
+      at = std::min(line.find_first_not_of(" :", at + kMember.size()), line.size());
+      if (at == line.size() || line[at] != '"') continue;
+      const std::string_view agent = line.substr(at + 1, line.find('"', at + 1) - at - 1);
+      if (!agents.contains(agent)) agents.emplace(agent);
+    }
+    return true;
+  }));
+  std::vector<std::string> files;
+  for (const std::string& agent : agents) {
+    if (std::string file = FileOfSubAgent(path, agent); !file.empty()) files.push_back(std::move(file));
+  }
+  return files;
+}
 
 std::unique_ptr<RecordReader> ReadClaudeCode(const std::string& path) {
   return std::make_unique<ClaudeCodeReader>(path);

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "base/text.h"
@@ -13,11 +16,15 @@ namespace {
 
 using Kind = MovedMessage::Kind;
 
-// Messages with the user's role that the tool writes by itself.
-constexpr std::array kOwnTexts = {
+// Messages with the user's role that the tool writes by itself begin and end like this, perhaps several in one.
+constexpr std::array<std::string_view, 10> kOwnBeginnings = {
     "<environment_context>", "<user_instructions>",    "# AGENTS.md instructions", "<INSTRUCTIONS>",
-    "<permissions",          "<turn_aborted>",         "<collaboration_mode>",     "<skill",
+    "<permissions",          "<turn_aborted>",         "<collaboration_mode>",     "<skill>",
     "<user_shell_command>",  "<subagent_notification>"};
+constexpr std::array<std::string_view, 9> kOwnEnds = {
+    "</environment_context>",  "</user_instructions>",  "</INSTRUCTIONS>", "</permissions",
+    "</turn_aborted>",         "</collaboration_mode>", "</skill>",        "</user_shell_command>",
+    "</subagent_notification>"};
 // Events that repeat items, or hold nothing of the conversation.
 constexpr std::array kRepeating = {
     "user_message",        "agent_message",     "agent_reasoning",   "agent_reasoning_raw_content",
@@ -29,7 +36,11 @@ constexpr std::array kRepeating = {
 constexpr std::array kSilentItems = {"ghost_snapshot", "other"};
 
 bool IsOwnText(std::string_view text) {
-  return std::ranges::any_of(kOwnTexts, [&](std::string_view own) { return Trimmed(text).starts_with(own); });
+  text = Trimmed(text);
+  const std::string_view last = text.substr(std::min(text.rfind("</"), text.size()));
+  return std::ranges::any_of(kOwnBeginnings, [&](std::string_view own) { return text.starts_with(own); }) &&
+         text.ends_with('>') &&
+         std::ranges::any_of(kOwnEnds, [&](std::string_view own) { return last.starts_with(own); });
 }
 
 class CodexReader final : public RecordReader {
@@ -49,7 +60,7 @@ class CodexReader final : public RecordReader {
     } else if (type == "event_msg") {
       messages = TakeEvent(payload);
     } else if (type == "compacted") {
-      messages.push_back({.kind = Kind::kSummary, .text = TextMember(payload, "message")});
+      messages = TakeCompaction(payload);
     } else if (type == "response_item") {
       messages = TakeItem(payload);
     } else if (line.contains("type")) {
@@ -65,9 +76,28 @@ class CodexReader final : public RecordReader {
 
  private:
   void TakeMeta(const Json& meta) {
+    const Json& spawned = MemberOf(MemberOf(MemberOf(meta, "source"), "subagent"), "thread_spawn");
+    const std::string parent = TextMember(spawned, "parent_thread_id");
+    if (!parent.empty() && facts.id.empty()) AddNamed(left_out, "session whose sub-agent this is", {parent});
     if (facts.id.empty()) facts.id = TextMember(meta, "id");
     if (facts.folder.empty()) facts.folder = TextMember(meta, "cwd");
     if (!facts.created) facts.created = TimeIn(MemberOf(meta, "timestamp"));
+  }
+
+  // The summary, or else what the model was told from here on. What only its provider can read replaces nothing.
+  std::vector<MovedMessage> TakeCompaction(const Json& compaction) {
+    MovedMessage summary{.kind = Kind::kSummary, .text = TextMember(compaction, "message")};
+    if (!IsBlank(summary.text)) return {std::move(summary)};
+    summary.text.clear();
+    for (const Json& item : ListIn(compaction, "replacement_history")) {
+      if (TextMember(item, "type").starts_with("compaction")) return TakeItem(item);
+      MovedMessage kept;
+      PutParts(ListIn(item, "content"), kept);
+      if (!IsOwnText(kept.text)) AddLine(summary.text, kept.text);
+    }
+    if (!IsBlank(summary.text)) return {std::move(summary)};
+    left_out.Add("summary without a text");
+    return {};
   }
 
   std::vector<MovedMessage> TakeEvent(const Json& event) {
@@ -75,7 +105,10 @@ class CodexReader final : public RecordReader {
     if (type == "turn_aborted") return {{.kind = Kind::kStopped}};
     if (type == "token_count") {
       const Json& usage = MemberOf(MemberOf(event, "info"), "last_token_usage");
-      if (usage.is_null()) return {};
+      // It is told again with limits and at the beginning of a turn; only a new sum is of a new request.
+      const Json& sum = MemberOf(MemberOf(event, "info"), "total_token_usage");
+      const bool is_new = sum.is_null() || record_of_sum_.try_emplace(DumpJson(sum), record).first->second == record;
+      if (usage.is_null() || !is_new) return {};
       return {{.kind = Kind::kUsage,
                .usage = {.input_tokens = CountIn(usage, "input_tokens"),
                          .output_tokens = CountIn(usage, "output_tokens"),
@@ -117,7 +150,7 @@ class CodexReader final : public RecordReader {
       message.call_id = TextMember(item, "call_id");
       PutOutput(MemberOf(item, "output"), message);
     } else if (type.starts_with("compaction")) {
-      left_out.Add("summary that only its provider can read");
+      left_out.Add("summary that only its provider can read, so all messages stay");
       return {};
     } else {
       const bool silent = std::ranges::find(kSilentItems, type) != kSilentItems.end();
@@ -182,6 +215,8 @@ class CodexReader final : public RecordReader {
     }
     return {std::move(message)};
   }
+
+  std::unordered_map<std::string, std::size_t> record_of_sum_;  // of tokens: the first line that has it
 };
 
 }  // namespace

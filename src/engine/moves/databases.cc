@@ -164,6 +164,8 @@ Result<Json> GooseSession(const SqliteFile& file, const GooseTables& tables, con
     const Json& time = MemberOf(row, "created_timestamp");
     Json message = {
         {"role", TextMember(row, "role")}, {"created", time}, {"content", stored.JsonIn(row, "content_json")}};
+    if (Json metadata = stored.JsonIn(row, "metadata_json"); metadata.is_object())
+      message["metadata"] = std::move(metadata);
     messages.push_back({.time = time, .id = MemberOf(row, "id"), .value = std::move(message)});
   }));
   session["id"] = id;
@@ -215,6 +217,7 @@ Result<Json> OpenCodeSession(const SqliteFile& file, const OpenCodeTables& table
                {"title", TextMember(session, "title")},
                {"directory", TextMember(session, "directory")},
                {"time", time}};
+  if (Json revert = stored.JsonIn(session, "revert"); revert.is_object()) info["revert"] = std::move(revert);
   Json messages = TRY(OpenCodeMessages(stored, tables, id));
   return Json{{"info", std::move(info)}, {"messages", std::move(messages)}, {"sub_agents", std::move(sub_agents)}};
 }
@@ -225,7 +228,8 @@ Result<void> ForEachGooseSession(const SqliteFile& file, const VisitStored& visi
   const std::string list = TRY(file.Select("sessions", {"id", "created_at", "session_type", "parent_session_id"}));
   GooseTables tables;
   tables.session = TRY(file.Select("sessions", {"id", "name", "description", "working_dir", "model_config_json"}));
-  tables.messages = TRY(file.Select("messages", {"session_id", "id", "role", "created_timestamp", "content_json"}));
+  tables.messages =
+      TRY(file.Select("messages", {"session_id", "id", "role", "created_timestamp", "content_json", "metadata_json"}));
   tables.session += " WHERE id = ?";
   tables.messages += " WHERE session_id = ?";
   const auto sessions = TRY(ListSessions(file, list, "created_at", [](const Json& row) {
@@ -239,7 +243,7 @@ Result<void> ForEachGooseSession(const SqliteFile& file, const VisitStored& visi
 Result<void> ForEachOpenCodeSession(const SqliteFile& file, const VisitStored& visit) {
   const std::string list = TRY(file.Select("session", {"id", "parent_id", "time_created"}));
   OpenCodeTables tables;
-  tables.session = TRY(file.Select("session", {"id", "title", "directory", "time_created", "time_updated"}));
+  tables.session = TRY(file.Select("session", {"id", "title", "directory", "time_created", "time_updated", "revert"}));
   tables.messages = TRY(file.Select("message", {"session_id", "id", "time_created", "data"}));
   tables.parts = TRY(file.Select("part", {"session_id", "id", "message_id", "data"}));
   tables.session += " WHERE id = ?";

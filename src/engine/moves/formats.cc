@@ -32,7 +32,7 @@ bool IsGoose(const Json& json) {
   return is_message || (HasText(json, "working_dir") && !json.contains("conversation"));
 }
 bool IsGeminiLine(const Json& json) {
-  return HasText(json, "sessionId") && HasText(json, "projectHash") && !json.contains("messages");
+  return HasText(json, "sessionId") && HasText(json, "projectHash") && ListIn(json, "messages").empty();
 }
 bool IsGemini(const Json& json) {
   return HasText(json, "sessionId") && HasText(json, "projectHash") && MemberOf(json, "messages").is_array();
@@ -66,15 +66,28 @@ bool IsGooseExport(const Json& json) {
 bool IsCline(const Json& json) {
   const auto is_message = [](const Json& each) {
     const Json& content = MemberOf(each, "content");
-    return HasText(each, "role") && (content.is_array() || content.is_string()) && !each.contains("created");
+    const std::string role = TextMember(each, "role");
+    // Others, such as OpenAI's, have further roles, or calls beside the content.
+    return (role == "user" || role == "assistant") && (content.is_array() || content.is_string()) &&
+           !each.contains("created") && !each.contains("tool_calls");
   };
-  return json.is_array() && !json.empty() && is_message(json.front());
+  return json.is_array() && !json.empty() && std::all_of(json.begin(), json.end(), is_message);
 }
 
 constexpr MoveFormat kFormats[] = {
-    {"claude-code", "Claude Code", Shape::kLines, IsClaudeCode, ReadClaudeCode, nullptr},
+    {.name = "claude-code",
+     .tool = "Claude Code",
+     .shape = Shape::kLines,
+     .fits = IsClaudeCode,
+     .reader = ReadClaudeCode,
+     .beside = FilesOfSubAgents},
     {"codex", "Codex", Shape::kLines, IsCodex, ReadCodex, nullptr},
-    {"gemini", "Gemini CLI", Shape::kLines, IsGeminiLine, ReadGeminiLines, nullptr},
+    {.name = "gemini",
+     .tool = "Gemini CLI",
+     .shape = Shape::kLines,
+     .fits = IsGeminiLine,
+     .reader = ReadGeminiLines,
+     .open = OpenGeminiLog},
     {"goose", "goose", Shape::kLines, IsGoose, ReadGoose, nullptr},
     {"chatgpt", "ChatGPT", Shape::kElements, IsChatGpt, nullptr, ReadChatGpt},
     {"claude", "Claude", Shape::kElements, IsClaudeExport, nullptr, ReadClaudeExport},
@@ -127,11 +140,18 @@ std::string DigestOf(const ReadSession& session, std::string_view text) {
   return Sha256Digest(parts);
 }
 
-Result<std::string> DigestOf(const SourceText& source) {
+Result<std::string> DigestOf(const SourceText& source, std::string digest = {}) {
   constexpr std::size_t kPiece = 4 << 20;
-  std::string digest;
   for (std::uint64_t offset = 0; offset < source.size(); offset += kPiece) {
     digest = Sha256Digest({digest, TRY(source.Read(offset, kPiece))});
+  }
+  return digest;
+}
+// With the files beside it, which may grow while the source stays.
+Result<std::string> DigestOf(const SourceText& source, decltype(MoveFormat::beside) beside, const std::string& path) {
+  std::string digest = TRY(DigestOf(source));
+  for (const std::string& file : beside == nullptr ? std::vector<std::string>() : TRY(beside(source, path))) {
+    if (const auto opened = SourceText::Open(file)) digest = TRY(DigestOf(*opened, std::move(digest)));
   }
   return digest;
 }
@@ -167,8 +187,13 @@ Result<const MoveFormat*> RecognizeFormat(const SourceText& source, std::string_
   int lines = 0;
   bool is_lines = true;
   std::optional<Json> alone;  // the only line
+  const std::string beginning = TRY(source.Read(0, kBeginning));
+  if (beginning.starts_with("PK\x03\x04")) {
+    return Fail(Reason::kInvalidDocument,
+                source.name() + ": it is a ZIP archive; unpack it, and import the file in it");
+  }
   // An array may be one line of any length.
-  const bool is_array = Trimmed(TRY(source.Read(0, kBeginning))).starts_with('[');
+  const bool is_array = Trimmed(WithoutMark(beginning)).starts_with('[');
   const auto read =
       is_array ? Result<void>() : ForEachLine(source, [&](const SourcePlace&, std::string_view line) -> Result<bool> {
         auto json = ParseForeignJson(line, source.name());
@@ -181,9 +206,13 @@ Result<const MoveFormat*> RecognizeFormat(const SourceText& source, std::string_
   if (!read && read.error().code == ErrorCode::kIo) return Fail(read.error());
   if (format != nullptr) return format;
   if (read && is_lines && lines > 1) return nullptr;
-  if (alone) return Fitting(*alone, Shape::kElements, only);
+  if (alone) {
+    const MoveFormat* const element = Fitting(*alone, Shape::kElements, only);
+    return element != nullptr ? element : Fitting(*alone, Shape::kWhole, only);
+  }
   TRY(ForEachElement(source, [&](const SourcePlace&, std::string_view element) -> Result<bool> {
     const auto json = ParseForeignJson(element, source.name());
+    if (!json && json.error().Is(Reason::kTooDeep)) return Fail(json.error());
     if (json) format = Fitting(*json, Shape::kElements, only);
     if (json && format == nullptr) format = Fitting(Json::array({*json}), Shape::kWhole, only);
     if (json && format == nullptr && json->is_object()) format = Fitting(*json, Shape::kWhole, only);
@@ -200,12 +229,18 @@ Result<void> ForEachSession(const SourceText& source, const MoveFormat& format, 
     FoundSession found{
         .format = &format, .source = source.name(), .bytes = source.size(), .facts = TRY(PeekAtLines(source, *reader))};
     found.facts.updated = source.changed_at() ? source.changed_at() : found.facts.updated;
-    found.digest = [source] { return DigestOf(source); };
-    found.open = [source, path, &format] { return OpenLines(source, format.reader(path)); };
+    found.digest = [source, path, &format] { return DigestOf(source, format.beside, path); };
+    found.open = [source, path, &format] {
+      return format.open != nullptr ? format.open(source) : OpenLines(source, format.reader(path));
+    };
     return visit(std::move(found));
   }
   if (format.shape == Shape::kWhole) {
     const Json json = TRY(ReadForeignJson(source));
+    if (!format.fits(json)) {
+      return Fail(Reason::kInvalidDocument,
+                  source.name() + ": it is no session of " + std::string(format.tool) + " (docs/moves.md)");
+    }
     ReadSession session = format.read(json, path);
     std::string digest = TRY(DigestOf(source));
     return visit(Found(format, source, std::move(session), source.size(), std::move(digest)));

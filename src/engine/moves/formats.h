@@ -30,10 +30,14 @@ struct MoveFormat {
   // Null for kTables.
   bool (*fits)(const Json& json);
   // `path` is the source's, for the files beside it; empty if there are none.
-  std::unique_ptr<RecordReader> (*reader)(const std::string& path);   // of kLines; else null
-  ReadSession (*read)(const Json& session, const std::string& path);  // of the others; else null
-  std::string_view table{};                                           // of kTables: one that only this tool has
+  std::unique_ptr<RecordReader> (*reader)(const std::string& path) = nullptr;   // of kLines
+  ReadSession (*read)(const Json& session, const std::string& path) = nullptr;  // of the others
+  std::string_view table{};  // of kTables: one that only this tool has
   Result<void> (*stored)(const SqliteFile& file, const VisitStored& visit) = nullptr;  // of kTables
+  // Of kLines, if later lines change what earlier ones say. Null: OpenLines, with `reader`.
+  Result<std::unique_ptr<MovedSession>> (*open)(const SourceText& source) = nullptr;
+  // Of kLines: the files that belong to the session, too. Null: none.
+  Result<std::vector<std::string>> (*beside)(const SourceText& source, const std::string& path) = nullptr;
 };
 
 // In the order in which they are tried.
@@ -66,9 +70,12 @@ std::string NameOfMoved(const FoundSession& session, const std::string& digest);
 
 // The readers; a file for each tool.
 std::unique_ptr<RecordReader> ReadClaudeCode(const std::string& path);
+// By the sub-agents that the lines name.
+Result<std::vector<std::string>> FilesOfSubAgents(const SourceText& source, const std::string& path);
 std::unique_ptr<RecordReader> ReadCodex(const std::string& path);
 std::unique_ptr<RecordReader> ReadGoose(const std::string& path);
 std::unique_ptr<RecordReader> ReadGeminiLines(const std::string& path);
+Result<std::unique_ptr<MovedSession>> OpenGeminiLog(const SourceText& source);
 ReadSession ReadGooseExport(const Json& session, const std::string& path);
 ReadSession ReadGemini(const Json& session, const std::string& path);
 ReadSession ReadGeminiCheckpoint(const Json& session, const std::string& path);

@@ -1,9 +1,16 @@
-// Gemini CLI: a session's record (one JSON file; later a file of lines), and the checkpoints of /chat save.
+// Gemini CLI: a session's record (one JSON file; later a log in lines), and the checkpoints of /chat save.
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "engine/moves/formats.h"
 
 namespace reprise {
@@ -11,12 +18,21 @@ namespace {
 
 using Kind = MovedMessage::Kind;
 
-// Parts of Gemini's API, or a text.
+// A summary of what was said before, which the tool tells the model in a person's message.
+constexpr std::string_view kSummaryTag = "<state_snapshot>";
+
+bool IsPart(const Json& part, const char* name) { return part.is_object() && part.contains(name); }
+
+// Parts of Gemini's API, or a text. Calls, results and thoughts are taken elsewhere.
 void TakeParts(const Json& content, MovedMessage& message, LeftOut& left_out) {
   if (content.is_string()) message.text += content.get<std::string>();
   for (const Json& part : content.is_array() ? content : Json::array()) {
-    if (part.is_string() || part.contains("text")) {
+    if (MemberOf(part, "thought") == true) {
+      continue;
+    } else if (part.is_string() || part.contains("text")) {
       message.text += part.is_string() ? part.get<std::string>() : TextMember(part, "text");
+    } else if (IsPart(part, "functionCall") || IsPart(part, "functionResponse")) {
+      continue;
     } else if (const Json& data = MemberOf(part, "inlineData"); !data.is_null()) {
       if (auto bytes = DecodeBase64(TextMember(data, "data"))) {
         message.files.push_back(
@@ -42,10 +58,14 @@ class GeminiReader final : public RecordReader {
     const auto at = TimeIn(MemberOf(line, "timestamp"));
     std::vector<MovedMessage> messages;
     if (line.contains("sessionId") || line.contains("$set")) {
-      TakeFacts(line.contains("$set") ? MemberOf(line, "$set") : line);
+      const Json& about = line.contains("$set") ? MemberOf(line, "$set") : line;
+      TakeFacts(about);
+      for (const Json& message : ListIn(about, "messages")) {  // to look at the beginning; GeminiLog takes them apart
+        if (!message.contains("sessionId") && !message.contains("$set"))
+          std::ranges::move(Take(message), std::back_inserter(messages));
+      }
     } else if (type == "user") {
-      messages.push_back({});
-      TakeParts(MemberOf(line, "content"), messages.back(), left_out);
+      messages = TakePrompt(line);
     } else if (type == "gemini" || type == "model") {
       messages = TakeAnswer(line);
     } else if (type == "info" || type == "error" || type == "warning") {
@@ -67,6 +87,29 @@ class GeminiReader final : public RecordReader {
   }
 
  private:
+  std::vector<MovedMessage> TakePrompt(const Json& line) {
+    std::vector<MovedMessage> messages;
+    MovedMessage said;
+    const Json& content = MemberOf(line, "content");
+    TakeParts(content, said, left_out);
+    bool has_results = false;
+    for (const Json& part : content.is_array() ? content : Json::array()) {
+      const Json& response = MemberOf(part, "functionResponse");
+      has_results = has_results || !response.is_null();
+      if (response.is_null() || answered_.contains(TextMember(response, "id"))) continue;  // its call has it
+      messages.push_back({.kind = Kind::kResult,
+                          .text = OutputIn(MemberOf(response, "response")),
+                          .call_id = TextMember(response, "id")});
+    }
+    const std::string_view text = Trimmed(said.text);
+    if (text.starts_with("<session_context>") || text.starts_with("<hook_context>")) {
+      left_out.Add("message that the tool added by itself");
+    } else if (!has_results || !text.empty() || !said.files.empty()) {
+      messages.push_back(std::move(said));
+    }
+    return messages;
+  }
+
   std::vector<MovedMessage> TakeAnswer(const Json& line) {
     MovedMessage answer{.kind = Kind::kAnswer, .group = TextMember(line, "id"), .model = TextMember(line, "model")};
     for (const Json& thought : ListIn(line, "thoughts")) {
@@ -74,7 +117,8 @@ class GeminiReader final : public RecordReader {
       answer.blocks.push_back(
           {.kind = MovedBlock::Kind::kThinking, .text = subject + (subject.empty() ? "" : "\n") + text});
     }
-    TakeParts(MemberOf(line, "content"), answer, left_out);
+    const Json& content = MemberOf(line, "content");
+    TakeParts(content, answer, left_out);
     answer.blocks.push_back({.text = std::exchange(answer.text, {})});
     answer.files.clear();
     const Json& tokens = MemberOf(line, "tokens");
@@ -83,6 +127,11 @@ class GeminiReader final : public RecordReader {
                     .cache_read_tokens = CountIn(tokens, "cached")};
     std::vector<MovedMessage> results;
     for (const Json& call : ListIn(line, "toolCalls")) AddCall(call, answer, results);
+    // What the model is told has calls as parts, and their results in a message of their own.
+    for (const Json& part : content.is_array() && ListIn(line, "toolCalls").empty() ? content : Json::array()) {
+      const Json& call = MemberOf(part, "functionCall");
+      if (!call.is_null()) AddCall(call, answer, results);
+    }
     results.insert(results.begin(), std::move(answer));
     return results;
   }
@@ -96,6 +145,7 @@ class GeminiReader final : public RecordReader {
     const std::string status = TextMember(call, "status");
     const Json& made = MemberOf(call, "result");
     if (made.is_null() && status != "cancelled" && status != "error") return;
+    if (!id.empty()) answered_.insert(id);
     MovedMessage result{.kind = Kind::kResult, .at = TimeIn(MemberOf(call, "timestamp")), .call_id = id};
     result.is_error = status == "error" || status == "cancelled";
     for (const Json& part : made.is_array() ? made : Json::array({made})) {
@@ -108,16 +158,222 @@ class GeminiReader final : public RecordReader {
     }
     results.push_back(std::move(result));
   }
+
+  std::unordered_set<std::string> answered_;  // calls that have their result with them
+};
+
+// The messages of a session, which later lines write again, take back or replace by what the model is told from there
+// on. They are kept as text.
+class GeminiLog {
+ public:
+  void Take(const Json& line) {
+    if (const Json& to = MemberOf(line, "$rewindTo"); to.is_string()) return Rewind(to.get<std::string>());
+    if (MemberOf(line, "id").is_string() && !line.contains("sessionId")) return Put(line);
+    const bool is_change = line.contains("$set");
+    const Json& about = is_change ? MemberOf(line, "$set") : line;
+    if (!is_change && !line.contains("sessionId")) left_out_.Add("line of a type that is not known here");
+    reader_.TakeFacts(about);
+    if (MemberOf(about, "messages").is_array()) Replace(ListIn(about, "messages"));
+  }
+  std::size_t bytes() const { return bytes_; }
+
+  ReadSession Read() && {
+    ReadSession read;
+    for (Entry& entry : entries_) {
+      const Json message = ParseForeignJson(std::exchange(entry.text, {}), {}).value_or(Json());
+      if (entry.is == Entry::kSummary) {
+        const std::string text = WordsOf(message);
+        read.messages.push_back({.kind = Kind::kSummary,
+                                 .at = TimeIn(MemberOf(message, "timestamp")),
+                                 .text = text.substr(std::min(text.find(kSummaryTag), text.size()))});
+      } else if (entry.is == Entry::kRemark) {
+        left_out_.Add("message that the tool added by itself");
+      } else {
+        std::ranges::move(reader_.Take(message), std::back_inserter(read.messages));
+      }
+    }
+    read.facts = std::move(reader_.facts);
+    read.left_out = std::move(reader_.left_out);
+    read.left_out.Add(left_out_);
+    return read;
+  }
+
+ private:
+  struct Entry {
+    enum What { kOther, kSaid, kSummary, kRemark };  // kSaid: by a person or the model
+    std::vector<std::string> ids;                    // a copy of the message may have another
+    std::string text;
+    What is = kOther;
+  };
+
+  static std::string IdOf(const Json& message) { return TextMember(message, "id"); }
+
+  // The text, and the calls and results by their ids: the same for a copy of the message.
+  static std::string WordsOf(const Json& message) {
+    MovedMessage said;
+    LeftOut ignored;
+    const Json& content = MemberOf(message, "content");
+    TakeParts(content, said, ignored);
+    std::string words(Trimmed(said.text));
+    for (const Json& call : ListIn(message, "toolCalls")) words += "\n" + IdOf(call);
+    for (const Json& part : content.is_array() && ListIn(message, "toolCalls").empty() ? content : Json::array()) {
+      if (IsPart(part, "functionCall")) words += "\n" + IdOf(MemberOf(part, "functionCall"));
+    }
+    return words;
+  }
+
+  void Put(const Json& message) {
+    const std::string type = TextMember(message, "type");
+    std::string id = IdOf(message);
+    if (id.empty()) id = "#" + std::to_string(++nameless_);
+    const auto [place, is_new] = places_.try_emplace(id, entries_.size());
+    if (is_new) {
+      const bool is_said = type == "user" || type == "gemini" || type == "model";
+      entries_.push_back({.ids = {id}, .text = {}, .is = is_said ? Entry::kSaid : Entry::kOther});
+    }
+    Entry& entry = entries_[place->second];
+    if (entry.ids.front() != id) return;  // of a copy, which has less
+    bytes_ -= entry.text.size();
+    entry.text = DumpJson(message);
+    bytes_ += entry.text.size();
+  }
+
+  void Rewind(const std::string& id) {
+    const auto place = places_.find(id);
+    if (place == places_.end()) return left_out_.Add("undoing that names no message");
+    for (Entry& entry : CutFrom(place->second)) Drop(entry);
+  }
+
+  // Removes the entries from there on.
+  std::vector<Entry> CutFrom(std::size_t from) {
+    const auto begin = entries_.begin() + static_cast<std::ptrdiff_t>(from);
+    std::vector<Entry> cut(std::make_move_iterator(begin), std::make_move_iterator(entries_.end()));
+    entries_.erase(begin, entries_.end());
+    for (const Entry& entry : cut) {
+      for (const std::string& id : entry.ids) places_.erase(id);
+    }
+    return cut;
+  }
+  void Add(Entry entry) {
+    for (const std::string& id : entry.ids) places_.insert_or_assign(id, entries_.size());
+    entries_.push_back(std::move(entry));
+  }
+  void Drop(const Entry& entry) {
+    bytes_ -= entry.text.size();
+    if (entry.is == Entry::kSaid) left_out_.Add("message that was taken back");
+  }
+
+  // The list is what the model is told from here on. What a summary in it stands for stays before that.
+  void Replace(const Json& messages) {
+    std::size_t kept = 0;
+    for (const Json& message : messages) {
+      const auto place = places_.find(IdOf(message));
+      if (place != places_.end() && entries_[place->second].is == Entry::kSummary) kept = place->second;
+    }
+    const auto summary = std::find_if(messages.begin(), messages.end(), [&](const Json& message) {
+      return TextMember(message, "type") == "user" && !places_.contains(IdOf(message)) &&
+             WordsOf(message).find(kSummaryTag) != std::string::npos;
+    });
+    if (summary != messages.end()) return SumUp(*summary, std::vector<Json>(std::next(summary), messages.end()));
+    std::unordered_map<std::string, std::size_t> known;
+    auto before = CutFrom(kept);
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      for (const std::string& id : before[i].ids) known.emplace(id, i);
+    }
+    std::vector<bool> stays(before.size());
+    for (const Json& message : messages) {
+      const auto found = known.find(IdOf(message));
+      if (found != known.end() && !stays[found->second]) {
+        stays[found->second] = true;
+        Add(std::move(before[found->second]));
+      }
+      Put(message);
+    }
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      if (!stays[i]) Drop(before[i]);
+    }
+  }
+
+  // A summary of all but the last messages, of which the list has copies.
+  void SumUp(const Json& summary, std::vector<Json> last) {
+    constexpr std::string_view kReply = "Got it. Thanks for the additional context!";
+    std::vector<Entry> added{{.ids = {IdOf(summary)}, .text = DumpJson(summary), .is = Entry::kSummary}};
+    if (!last.empty() && WordsOf(last.front()) == kReply) {
+      added.push_back({.ids = {IdOf(last.front())}, .text = DumpJson(last.front()), .is = Entry::kRemark});
+      last.erase(last.begin());
+    }
+    for (const Entry& entry : added) bytes_ += entry.text.size();
+    const auto copied = CopiedBy(last);
+    const std::size_t first = copied.empty() ? entries_.size() : copied.back().entry;
+    auto after = CutFrom(first);
+    for (Entry& entry : added) Add(std::move(entry));
+    for (const auto& [entry, id] : copied) {
+      constexpr std::size_t kMostNames = 8;
+      std::vector<std::string>& ids = after[entry - first].ids;
+      ids.push_back(id);
+      if (ids.size() > kMostNames) ids.erase(ids.begin() + 1);  // the first is its own
+    }
+    for (Entry& entry : after) Add(std::move(entry));
+    if (!copied.empty()) return;
+    for (const Json& message : last) Put(message);
+  }
+
+  struct Copied {
+    std::size_t entry;
+    std::string id;
+  };
+  // The last entries, the last first, if the messages say what they say; else none.
+  std::vector<Copied> CopiedBy(const std::vector<Json>& messages) const {
+    constexpr std::size_t kMostBetween = 64;  // entries of the interface, and without words
+    std::vector<Copied> copied;
+    std::size_t entry = entries_.size();
+    for (std::size_t i = messages.size(); i-- > 0;) {
+      const std::string words = WordsOf(messages[i]);
+      if (words.empty()) continue;
+      std::string said;
+      for (std::size_t between = 0; said.empty() && entry > 0 && between < kMostBetween; ++between) {
+        if (entries_[--entry].is != Entry::kSaid) continue;
+        said = WordsOf(ParseForeignJson(entries_[entry].text, {}).value_or(Json()));
+      }
+      if (said != words) return {};
+      copied.push_back({.entry = entry, .id = IdOf(messages[i])});
+    }
+    return copied;
+  }
+
+  GeminiReader reader_;
+  LeftOut left_out_;
+  std::vector<Entry> entries_;
+  std::unordered_map<std::string, std::size_t> places_;  // by id
+  std::size_t bytes_ = 0, nameless_ = 0;
 };
 
 }  // namespace
 
 std::unique_ptr<RecordReader> ReadGeminiLines(const std::string&) { return std::make_unique<GeminiReader>(); }
 
+Result<std::unique_ptr<MovedSession>> OpenGeminiLog(const SourceText& source) {
+  GeminiLog log;
+  bool cut_off = false;
+  TRY(ForEachLine(source, [&](const SourcePlace& place, std::string_view text) -> Result<bool> {
+    const auto line = ParseForeignJson(text, PlaceIn(source, place));
+    cut_off = !line && place.offset + place.length + 1 >= source.size();
+    if (cut_off) return true;
+    if (!line) return Fail(line.error());
+    log.Take(*line);
+    if (log.bytes() <= kMaxSourceRecord) return true;
+    return Fail(Reason::kInvalidDocument,
+                source.name() + ": its messages are larger than " + std::to_string(kMaxSourceRecord >> 20) + " MiB");
+  }));
+  ReadSession read = std::move(log).Read();
+  if (cut_off) read.left_out.Add("last line, which is not complete");
+  return SessionOf(std::move(read));
+}
+
 ReadSession ReadGemini(const Json& session, const std::string&) {
-  GeminiReader reader;
-  reader.TakeFacts(session);
-  return ReadAll(reader, ListIn(session, "messages"));
+  GeminiLog log;
+  log.Take(session);
+  return std::move(log).Read();
 }
 
 // A list of contents of Gemini's API. The first two are the tool's own words.
@@ -125,22 +381,25 @@ ReadSession ReadGeminiCheckpoint(const Json& session, const std::string& path) {
   ReadSession read;
   read.facts.id = path;
   const Json& history = session.is_array() ? session : ListIn(session, "history");
-  std::size_t calls = 0, results = 0;  // they have no ids, and stand in the same order
+  std::size_t calls = 0;
+  OpenCalls open;
   for (const Json& content : history) {
     MovedMessage said;
-    if (TextMember(content, "role") == "model")
+    if (TextMember(content, "role") == "model") {
       said.kind = Kind::kAnswer, said.group = "content " + std::to_string(read.messages.size());
+      open = {};  // results follow their calls directly
+    }
     std::vector<MovedMessage> outcomes;
     for (const Json& part : ListIn(content, "parts")) {
       if (const Json& call = MemberOf(part, "functionCall"); !call.is_null()) {
-        said.blocks.push_back({.kind = MovedBlock::Kind::kCall,
-                               .text = ArgumentsIn(MemberOf(call, "args")),
-                               .id = "call_" + std::to_string(++calls),
-                               .name = TextMember(call, "name")});
+        const std::string name = TextMember(call, "name"), id = "call_" + std::to_string(++calls);
+        open.Add({.id = id, .name = name, .given_id = TextMember(call, "id")});
+        said.blocks.push_back(
+            {.kind = MovedBlock::Kind::kCall, .text = ArgumentsIn(MemberOf(call, "args")), .id = id, .name = name});
       } else if (const Json& response = MemberOf(part, "functionResponse"); !response.is_null()) {
         outcomes.push_back({.kind = Kind::kResult,
                             .text = OutputIn(MemberOf(response, "response")),
-                            .call_id = "call_" + std::to_string(++results)});
+                            .call_id = open.Take(TextMember(response, "id"), TextMember(response, "name"))});
       } else if (MemberOf(part, "thought") == true) {
         said.blocks.push_back({.kind = MovedBlock::Kind::kThinking, .text = TextMember(part, "text")});
       } else if (said.kind == Kind::kAnswer) {

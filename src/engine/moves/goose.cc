@@ -26,7 +26,10 @@ class GooseReader final : public RecordReader {
     for (const Json& part : ListIn(line, "content")) {
       TakePart(part, said, messages);
     }
-    if (TextMember(line, "role") == "assistant") {
+    if (IsHidden(line, said)) {
+      messages.clear();
+      if (said.kind == Kind::kSummary) messages.push_back(std::move(said));
+    } else if (TextMember(line, "role") == "assistant") {
       said.kind = Kind::kAnswer;
       said.text.clear();
       messages.push_back(std::move(said));
@@ -34,6 +37,7 @@ class GooseReader final : public RecordReader {
       said.blocks.clear();
       messages.push_back(std::move(said));
     }
+    first_sent_ = std::min(first_sent_, IsMember(line, "agentVisible") ? record : first_sent_);
     for (MovedMessage& message : messages) message.at = at;
     facts.updated = std::max(facts.updated, at);
     if (!facts.created) facts.created = at;
@@ -48,6 +52,27 @@ class GooseReader final : public RecordReader {
   }
 
  private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+  // Messages say who sees them; both do unless it is denied.
+  static bool IsMember(const Json& line, std::string_view name) {
+    return MemberOf(MemberOf(line, "metadata"), name) != false;
+  }
+
+  // What the tool tells the model without showing it: the summary in place of all before it, which is sent no more, and
+  // remarks.
+  bool IsHidden(const Json& line, MovedMessage& said) {
+    if (IsMember(line, "userVisible")) return false;
+    const bool is_summary = TextMember(line, "role") == "user" && IsMember(line, "agentVisible") && record > 0 &&
+                            first_sent_ >= record && !IsBlank(said.text);
+    if (is_summary) {
+      said = {.kind = Kind::kSummary, .text = std::move(said.text)};
+    } else {
+      left_out.Add("message that the tool added by itself");
+    }
+    return true;
+  }
+
   void TakePart(const Json& part, MovedMessage& said, std::vector<MovedMessage>& messages) {
     const std::string type = TextMember(part, "type");
     if (type == "text") {
@@ -85,6 +110,8 @@ class GooseReader final : public RecordReader {
       left_out.Add("part of a message (" + FirstWords(type) + ")");
     }
   }
+
+  std::size_t first_sent_ = kNone;  // the first message that the model still gets
 };
 
 }  // namespace

@@ -40,6 +40,7 @@ Result<std::shared_ptr<MovedTurns>> MovedTurns::Plan(std::unique_ptr<MovedSessio
 Result<void> MovedTurns::ReadOnce() {
   for (std::size_t record = 0; record < session_->records(); ++record) {
     const auto messages = TRY(session_->Read(record));
+    steps_of_.push_back(static_cast<std::uint32_t>(messages.size()));
     for (std::size_t i = 0; i < messages.size(); ++i) {
       Place(messages[i], {.record = static_cast<std::uint32_t>(record), .index = static_cast<std::uint32_t>(i)});
     }
@@ -50,6 +51,12 @@ Result<void> MovedTurns::ReadOnce() {
   }
   left_out_.Add(session_->left_out());
   return {};
+}
+
+Result<std::vector<MovedMessage>> MovedTurns::ReadAgain(std::uint32_t record) {
+  auto messages = TRY(session_->Read(record));
+  if (messages.size() == steps_of_[record]) return messages;
+  return Fail(ErrorCode::kIo, "the session, or a file beside it, changed while it was read");
 }
 
 // Adds the step to its turn, or begins one.
@@ -131,7 +138,7 @@ Result<AddedInteraction> MovedTurns::Make(InteractionId id) {
   std::vector<MovedMessage> messages;
   std::uint32_t record = kNone;
   for (const Step step : turn.steps) {
-    if (step.record != record) messages = TRY(session_->Read(record = step.record));
+    if (step.record != record) messages = TRY(ReadAgain(record = step.record));
     const Timestamp at = messages[step.index].at.value_or(latest_);
     builder.Add(std::move(messages[step.index]),
                 [&](std::size_t number, const MovedFile& file) { return FileOf(step, number, file, at); });
@@ -145,9 +152,14 @@ Result<AddedInteraction> MovedTurns::Make(InteractionId id) {
 
 Result<StoredFile> MovedTurns::File(const FileId& id) {
   const FilePlace place = files_.at(id);
-  const auto messages = TRY(session_->Read(place.step.record));
+  const auto messages = TRY(ReadAgain(place.step.record));
   const MovedMessage& message = messages[place.step.index];
-  return *FileOf(place.step, place.number, message.files[place.number], message.at.value_or(latest_));
+  std::optional<StoredFile> file;
+  if (place.number < message.files.size()) {
+    file = FileOf(place.step, place.number, message.files[place.number], message.at.value_or(latest_));
+  }
+  if (!file) return Fail(ErrorCode::kIo, "a file of the session changed while it was read");
+  return *std::move(file);
 }
 
 std::vector<std::string> MovedTurns::Notes() const {

@@ -59,6 +59,8 @@ class MovedTurns {
 
   explicit MovedTurns(std::unique_ptr<MovedSession> session) : session_(std::move(session)) {}
   Result<void> ReadOnce();
+  // The steps of a record. kIo if they are not those of the first reading.
+  Result<std::vector<MovedMessage>> ReadAgain(std::uint32_t record);
   void Place(const MovedMessage& message, Step step);
   std::uint32_t TurnOf(const MovedMessage& message);
   std::uint32_t Begin(const MovedMessage& message, std::uint32_t parent);
@@ -72,6 +74,7 @@ class MovedTurns {
 
   const std::unique_ptr<MovedSession> session_;
   LeftOut left_out_, left_out_of_turns_;
+  std::vector<std::uint32_t> steps_of_;  // how many, by record
   std::vector<Turn> turns_;
   std::unordered_map<std::uint64_t, std::uint32_t> turn_of_;  // by hash of the message's id
   std::map<std::uint32_t, std::uint32_t> first_child_;        // by parent, kNone for none

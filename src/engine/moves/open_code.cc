@@ -63,6 +63,7 @@ class OpenCodeReader {
                   .created = TimeIn(MemberOf(time, "created")),
                   .updated = TimeIn(MemberOf(time, "updated"))};
     read_.insert(read.facts.id);
+    TakeBack(MemberOf(session, "revert"), messages);
     read.messages = StepsOf(messages, 0);
     std::vector<std::string> unnamed;
     if (sub_agents_.is_object()) {
@@ -97,6 +98,24 @@ class OpenCodeReader {
   }
 
  private:
+  // What a person has undone stays in the store, until they go on.
+  void TakeBack(const Json& revert, std::vector<StoredMessage>& messages) {
+    const std::string id = TextMember(revert, "messageID"), part_id = TextMember(revert, "partID");
+    if (id.empty()) return;
+    auto begin = std::ranges::find_if(
+        messages, [&](const StoredMessage& message) { return TextMember(message.info, "id") == id; });
+    if (begin == messages.end()) return;
+    const auto part = std::ranges::find_if(
+        begin->parts, [&](const Json& each) { return !part_id.empty() && TextMember(each, "id") == part_id; });
+    if (part != begin->parts.end()) {
+      left_out_.Add("part of an answer that was taken back", static_cast<std::size_t>(begin->parts.end() - part));
+      begin->parts.erase(part, begin->parts.end());
+      ++begin;
+    }
+    left_out_.Add("message that was taken back", static_cast<std::size_t>(messages.end() - begin));
+    messages.erase(begin, messages.end());
+  }
+
   std::vector<MovedMessage> StepsOf(const std::vector<StoredMessage>& messages, int depth) {
     std::vector<MovedMessage> steps;
     for (const StoredMessage& message : messages) {

@@ -14,10 +14,6 @@
 namespace reprise {
 namespace {
 
-std::string PlaceIn(const SourceText& source, const SourcePlace& place) {
-  return source.name() + ", line " + std::to_string(place.number);
-}
-
 class LineSession final : public MovedSession {
  public:
   LineSession(SourceText source, std::unique_ptr<RecordReader> reader, std::vector<SourcePlace> places, bool cut_off)
@@ -30,6 +26,7 @@ class LineSession final : public MovedSession {
     const SourcePlace& place = places_[record];
     const std::string text = TRY(source_.Read(place.offset, place.length));
     const Json line = TRY(ParseForeignJson(text, PlaceIn(source_, place)));
+    reader_->record = record;
     auto messages = reader_->Take(line);
     if (record + 1 == places_.size() && !std::exchange(was_read_, true)) {
       facts_ = reader_->facts;
@@ -60,6 +57,17 @@ class SessionInMemory final : public MovedSession {
 };
 
 }  // namespace
+
+std::string PlaceIn(const SourceText& source, const SourcePlace& place) {
+  return source.name() + ", line " + std::to_string(place.number);
+}
+
+void LeftOut::Add(const std::string& what, std::size_t count) {
+  constexpr std::size_t kMostKinds = 50;  // a source can make up any number of types
+  if (is_closed_ || count == 0) return;
+  const bool is_one_too_many = counts_.size() >= kMostKinds && !counts_.contains(what);
+  counts_[is_one_too_many ? "thing of a further kind" : what] += count;
+}
 
 void LeftOut::Add(const LeftOut& other) {
   for (const auto& [what, count] : other.counts_) Add(what, count);
@@ -100,6 +108,7 @@ Result<SessionFacts> PeekAtLines(const SourceText& source, RecordReader& reader)
   constexpr std::uint64_t kBeginning = 1 << 20;
   TRY(ForEachLine(source, [&](const SourcePlace& place, std::string_view line) -> Result<bool> {
     if (const auto json = ParseForeignJson(line, PlaceIn(source, place))) {
+      reader.record = place.number;
       for (const MovedMessage& message : reader.Take(*json)) {
         const bool is_first = message.kind == MovedMessage::Kind::kPrompt && reader.facts.first.empty();
         if (is_first) reader.facts.first = FirstWords(message.text);
@@ -119,6 +128,7 @@ ReadSession ReadAll(RecordReader& reader, const Json& records) {
   ReadSession read;
   for (const Json& record : records) {
     std::ranges::move(reader.Take(record), std::back_inserter(read.messages));
+    ++reader.record;
   }
   read.facts = std::move(reader.facts);
   read.left_out = std::move(reader.left_out);
@@ -136,13 +146,15 @@ Result<Json> ReadForeignJson(const SourceText& source) {
 Result<Json> ReadForeignJson(const std::string& path) { return ReadForeignJson(TRY(SourceText::Open(path))); }
 
 Result<Json> ParseForeignJson(std::string_view text, const std::string& where) {
-  constexpr int kDepth = 2000;  // an export may nest each message in the one before it
+  constexpr int kDepth = 6000;  // an export may nest each message in the one before it, with two levels for each
+  text = WithoutMark(text);
   auto json = ParseJson(text, kDepth, DuplicateMembers::kLastWins);
   if (!json && HasSurrogateEscape(text)) {
     json = ParseJson(MendSurrogateEscapes(text), kDepth, DuplicateMembers::kLastWins);
   }
-  if (!json) return Fail(Reason::kInvalidDocument, where + ": " + json.error().message);
-  return json;
+  if (json) return json;
+  const Reason reason = json.error().Is(Reason::kTooDeep) ? Reason::kTooDeep : Reason::kInvalidDocument;
+  return Fail(reason, where + ": " + json.error().message);
 }
 
 std::optional<Timestamp> TimeIn(const Json& value) {
@@ -226,6 +238,17 @@ std::optional<MovedFile> FileInBlock(const Json& block) {
 
 }  // namespace
 
+std::string OpenCalls::Take(std::string_view given_id, std::string_view name) {
+  auto found = given_id.empty() ? calls_.end() : std::ranges::find(calls_, given_id, &Call::given_id);
+  if (found == calls_.end()) {
+    found = std::ranges::find_if(calls_, [&](const Call& call) { return name.empty() || call.name == name; });
+  }
+  if (found == calls_.end()) return {};
+  std::string id = std::move(found->id);
+  calls_.erase(found);
+  return id;
+}
+
 void AddLine(std::string& to, const std::string& text) {
   if (!to.empty() && !text.empty()) to += "\n";
   to += text;
@@ -246,7 +269,7 @@ std::string ResultText(const Json& content, std::vector<MovedFile>& files, LeftO
     } else if (!MemberOf(block, "resource").is_null()) {
       AddLine(text, TextMember(MemberOf(block, "resource"), "text"));
     } else {
-      left_out.Add("part of a result (" + type + ")");
+      left_out.Add("part of a result (" + FirstWords(type) + ")");
     }
   }
   return text;
@@ -266,10 +289,10 @@ AnthropicContent ReadAnthropicContent(const Json& content, LeftOut& left_out) {
       AddLine(message.text, TextMember(block, "text"));
       message.blocks.push_back({.text = TextMember(block, "text")});
     } else if (type == "thinking" || type == "redacted_thinking") {
-      message.blocks.push_back(
-          {.kind = MovedBlock::Kind::kThinking,
-           .text = TextMember(block, "thinking"),
-           .verbatim = block.contains("signature") || block.contains("data") ? DumpJson(block) : ""});
+      const bool is_signed = !TextMember(block, "signature").empty() || !TextMember(block, "data").empty();
+      message.blocks.push_back({.kind = MovedBlock::Kind::kThinking,
+                                .text = TextMember(block, "thinking"),
+                                .verbatim = is_signed ? DumpJson(block) : ""});
     } else if (type == "tool_use" || type == "server_tool_use" || type == "mcp_tool_use") {
       message.blocks.push_back({.kind = MovedBlock::Kind::kCall,
                                 .text = ArgumentsIn(MemberOf(block, "input")),
@@ -283,7 +306,7 @@ AnthropicContent ReadAnthropicContent(const Json& content, LeftOut& left_out) {
     } else if (auto file = FileInBlock(block)) {
       message.files.push_back(*std::move(file));
     } else {
-      left_out.Add("part of a message (" + type + ")");
+      left_out.Add("part of a message (" + FirstWords(type) + ")");
     }
   }
   return read;

@@ -63,9 +63,7 @@ struct MovedMessage {
 // Counts what an import leaves out, by its name in the singular.
 class LeftOut {
  public:
-  void Add(const std::string& what, std::size_t count = 1) {
-    if (!is_closed_ && count > 0) counts_[what] += count;
-  }
+  void Add(const std::string& what, std::size_t count = 1);
   void Add(const LeftOut& other);
   // Counts nothing more: what is read again was counted.
   void Close() { is_closed_ = true; }
@@ -113,10 +111,13 @@ class RecordReader {
   virtual ~RecordReader() = default;
   virtual std::vector<MovedMessage> Take(const Json& line) = 0;
 
+  std::size_t record = 0;  // the number of the line that Take gets: lines are read again, in any order
   SessionFacts facts;
   LeftOut left_out;
 };
 
+// "SOURCE, line 7", for messages.
+std::string PlaceIn(const SourceText& source, const SourcePlace& place);
 // A session of one record for each line. kInvalidArgument (reason "invalid_document") if any but the last line is not
 // JSON: a session that goes on may be cut off there, which is noted.
 Result<std::unique_ptr<MovedSession>> OpenLines(SourceText source, std::unique_ptr<RecordReader> reader);
@@ -154,6 +155,22 @@ std::optional<MovedFile> FileInDataUrl(std::string_view url);
 void AddLine(std::string& to, const std::string& text);
 // The beginning of a text on one line, for lists.
 std::string FirstWords(std::string_view text);
+
+// Calls that wait for their results, where a source does not name the call of each.
+class OpenCalls {
+ public:
+  struct Call {
+    std::string id, name;
+    std::string given_id{};  // in the source; empty: none
+  };
+  void Add(Call call) { calls_.push_back(std::move(call)); }
+  // The id of the call that the result is of: the one of that id, else the first of that name, else, if the result has
+  // no name, the first. Empty: none. It waits no more.
+  std::string Take(std::string_view given_id, std::string_view name);
+
+ private:
+  std::vector<Call> calls_;
+};
 
 // Content blocks in the form of Anthropic's Messages API, in which several tools store messages. Text, thinking and
 // calls become an answer's blocks. In a person's message the text and files stay, and each result becomes a step of its

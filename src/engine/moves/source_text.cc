@@ -17,6 +17,7 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kPiece = 1 << 20;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 tl::unexpected<Error> TooLong(const SourceText& source, std::string_view unit, std::uint64_t number) {
   return Fail(Reason::kInvalidDocument, source.name() + ", " + std::string(unit) + " " + std::to_string(number) +
@@ -98,6 +99,10 @@ Result<std::string> SourceText::Read(std::uint64_t offset, std::size_t length) c
   return text;
 }
 
+std::string_view WithoutMark(std::string_view text) {
+  return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
+}
+
 Result<void> ForEachLine(const SourceText& source, const VisitRecord& visit) {
   std::string rest;  // of a line whose end is not read yet
   std::uint64_t begin = 0, number = 0;
@@ -140,7 +145,8 @@ Result<void> ForEachElement(const SourceText& source, const VisitRecord& visit) 
     element.clear();
     return {};
   };
-  for (std::uint64_t offset = 0; offset < source.size();) {
+  const bool is_marked = TRY(source.Read(0, kByteOrderMark.size())) == kByteOrderMark;
+  for (std::uint64_t offset = is_marked ? kByteOrderMark.size() : 0; offset < source.size();) {
     const std::string piece = TRY(source.Read(offset, kPiece));
     for (std::size_t i = 0; i < piece.size(); ++i) {
       const auto step = splitter.Take(piece[i]);

@@ -41,6 +41,9 @@ class SourceText {
   std::shared_ptr<const std::string> text_;  // null: file_
 };
 
+// The text behind the byte order mark that some programs begin a file with.
+std::string_view WithoutMark(std::string_view text);
+
 // Where a record stands.
 struct SourcePlace {
   std::uint64_t offset = 0;

@@ -225,16 +225,15 @@ void TurnBuilder::EmitRound(Round& round, bool is_last) {
     EmitNested(call);
     if (!call.result) {
       left_out_.Add("result of a call, which is missing");
-      messages_.push_back({.role = Role::kTool, .content = std::string(kNoResult)});
-    } else {
-      messages_.push_back({.role = Role::kTool, .content = ToldOutput(call.call.name, call.result->text)});
-      Emit(*call.result->at, event::ToolResult{.id = call.call.id,
-                                               .tool_name = call.call.name,
-                                               .tool_output = std::move(call.result->text),
-                                               .is_error = call.result->is_error,
-                                               .files = std::move(call.files)});
-      messages_.back().is_error = call.result->is_error;
+      call.result = {.kind = Kind::kResult, .at = last_, .text = std::string(kNoResult)};
     }
+    messages_.push_back({.role = Role::kTool, .content = ToldOutput(call.call.name, call.result->text)});
+    Emit(*call.result->at, event::ToolResult{.id = call.call.id,
+                                             .tool_name = call.call.name,
+                                             .tool_output = std::move(call.result->text),
+                                             .is_error = call.result->is_error,
+                                             .files = std::move(call.files)});
+    messages_.back().is_error = call.result->is_error;
     messages_.back().tool_call_id = call.call.id;
     messages_.back().name = call.call.name;
     messages_.back().parts = std::move(call.parts);
@@ -247,9 +246,13 @@ void TurnBuilder::EmitRound(Round& round, bool is_last) {
 void TurnBuilder::EmitSummary(const MovedMessage& step) {
   // What a summary covers begins after the first message of the user (agent/context).
   const std::size_t end = start_.messages_before + messages_.size(), first = 1;
-  if (end <= first) return;
-  compaction_ = std::make_shared<const Compaction>(Compaction{.first = first, .end = end, .summary = step.text});
-  Emit(TimeOf(step), event::Compacted{.messages = static_cast<std::int64_t>(end - first),
+  if (IsBlank(step.text)) return left_out_.Add("summary without a text");
+  if (end > first) {
+    compaction_ = std::make_shared<const Compaction>(Compaction{.first = first, .end = end, .summary = step.text});
+  } else if (messages_.front().content != step.text) {
+    messages_.push_back({.role = Role::kUser, .content = step.text});
+  }
+  Emit(TimeOf(step), event::Compacted{.messages = static_cast<std::int64_t>(std::max(end, first) - first),
                                       .tokens_before = step.tokens_before,
                                       .summary = step.text});
 }
@@ -274,6 +277,9 @@ MadeTurn TurnBuilder::Take() && {
   if (prompt_) made_.user_message = std::move(prompt_->text);
   made_.attachments = std::move(attachments_);
   Message prompt{.role = Role::kUser, .content = made_.user_message, .parts = std::move(prompt_parts_)};
+  // What a session begins with that goes on with another: the model is told nothing else of it.
+  const bool is_summary = !prompt_ && !summaries_.empty() && summaries_.front().rounds == 0;
+  if (is_summary) prompt.content = summaries_.front().step.text;
   // No provider takes a blank text.
   if (IsBlank(*prompt.content)) prompt.content = prompt.parts.empty() ? "(no text)" : "";
   messages_.push_back(std::move(prompt));
@@ -283,7 +289,7 @@ MadeTurn TurnBuilder::Take() && {
     EmitRound(rounds_[i], i + 1 == rounds_.size());
   }
   for (; summary != summaries_.end(); ++summary) EmitSummary(summary->step);
-  PutStatus(/*answered=*/!rounds_.empty());
+  PutStatus(/*answered=*/!rounds_.empty() || is_summary);
   made_.model = std::move(model_);
   made_.completed_at = std::max(last_, made_.created_at);
   made_.imported = true;

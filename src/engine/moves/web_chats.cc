@@ -70,17 +70,21 @@ std::vector<MovedMessage> StepsOfClaude(const Json& message, LeftOut& left_out) 
     return {std::move(said)};
   }
   AnswerSteps steps(said);
-  std::string call;  // for calls and results without ids
+  OpenCalls open;
+  std::size_t calls = 0;
   for (const Json& part : ListIn(message, "content")) {
     AnthropicContent read = ReadAnthropicContent(Json::array({part}), left_out);
     for (MovedBlock& block : read.message.blocks) {
-      if (block.kind == MovedBlock::Kind::kCall && block.id.empty())
-        block.id = "call_" + TextMember(message, "uuid") + std::to_string(call.size());
-      if (block.kind == MovedBlock::Kind::kCall) call = block.id;
+      if (block.kind == MovedBlock::Kind::kCall) {
+        const std::string given_id = block.id;
+        if (given_id.empty()) block.id = "call_" + TextMember(message, "uuid") + "_" + std::to_string(++calls);
+        open.Add({.id = block.id, .name = block.name, .given_id = given_id});
+      }
       block.verbatim.clear();  // the export has no signatures that hold
       steps.Add(std::move(block));
     }
     for (MovedMessage& result : read.results) {
+      const std::string call = open.Take(result.call_id, TextMember(part, "name"));
       if (result.call_id.empty()) result.call_id = call;
       steps.AddResult(std::move(result));
     }
@@ -98,6 +102,12 @@ std::string Attribute(std::string_view tag, std::string_view name) {
   const std::size_t to = tag.find('"', from + begin.size());
   return WithoutEntities(
       std::string(tag.substr(from + begin.size(), to == std::string_view::npos ? to : to - from - begin.size())));
+}
+
+// A value that the tool may have written as JSON of a text: the text.
+std::string Unquoted(std::string text) {
+  const auto json = text.starts_with('"') ? ParseForeignJson(text, {}) : Result<Json>(Json());
+  return json && json->is_string() ? json->get<std::string>() : text;
 }
 
 // What newer versions keep of an answer: items of OpenAI's Responses API.
@@ -142,25 +152,22 @@ std::vector<MovedMessage> StepsOfWebUi(const Json& message, const MovedMessage& 
     }
     const std::string_view tag = rest.substr(0, tag_end);
     const std::string type = Attribute(tag, "type");
+    std::string body(rest.substr(tag_end + 1, end - tag_end - 1));
+    if (const std::size_t summary = body.find("</summary>"); summary != std::string::npos) body.erase(0, summary + 10);
+    body = Trimmed(WithoutEntities(std::move(body)));
     if (type == "tool_calls") {
       const std::string id = Attribute(tag, "id");
       steps.Add({.kind = MovedBlock::Kind::kCall,
-                 .text = Attribute(tag, "arguments"),
+                 .text = Unquoted(Attribute(tag, "arguments")),
                  .id = id,
                  .name = Attribute(tag, "name")});
-      const std::string result = Attribute(tag, "result");
-      const auto as_json = ParseForeignJson(result, {});
+      const std::string result = Attribute(tag, "result");  // newer versions have it in the body
       if (Attribute(tag, "done") == "true") {
-        steps.AddResult(
-            {.text = as_json && as_json->is_string() ? as_json->get<std::string>() : result, .call_id = id});
+        steps.AddResult({.text = Unquoted(result.empty() ? body : result), .call_id = id});
       }
     } else {
-      std::string text(rest.substr(tag_end + 1, end - tag_end - 1));
-      if (const std::size_t summary = text.find("</summary>"); summary != std::string::npos)
-        text.erase(0, summary + 10);
       const bool is_thinking = type == "reasoning";
-      steps.Add({.kind = is_thinking ? MovedBlock::Kind::kThinking : MovedBlock::Kind::kText,
-                 .text = std::string(Trimmed(WithoutEntities(text)))});
+      steps.Add({.kind = is_thinking ? MovedBlock::Kind::kThinking : MovedBlock::Kind::kText, .text = std::move(body)});
     }
     rest.remove_prefix(end + kEnd.size());
   }
@@ -210,12 +217,26 @@ std::vector<MovedMessage> StepsOfLibreChat(const Json& message, LeftOut& left_ou
   return std::move(steps).Take({.output_tokens = CountIn(message, "tokenCount")});
 }
 
-// Messages, each perhaps with those that follow it.
-void AddLibreChat(const Json& messages, const std::string& parent, std::vector<MessageNode>& nodes, LeftOut& left_out) {
-  for (const Json& message : messages) {
-    const std::string id = TextMember(message, "messageId"), above = TextMember(message, "parentMessageId");
-    nodes.push_back({.id = id, .parent = above.empty() ? parent : above, .steps = StepsOfLibreChat(message, left_out)});
-    AddLibreChat(ListIn(message, "children"), id, nodes, left_out);
+// Messages, each perhaps with those that follow it, as deep as the chat is long.
+void AddLibreChat(const Json& messages, std::vector<MessageNode>& nodes, LeftOut& left_out) {
+  struct Visit {
+    const Json* messages;
+    std::string parent;
+    std::size_t next = 0;
+  };
+  std::vector<Visit> open{{.messages = &messages, .parent = {}}};
+  while (!open.empty()) {
+    Visit& visit = open.back();
+    if (visit.next == visit.messages->size()) {
+      open.pop_back();
+      continue;
+    }
+    const Json& message = (*visit.messages)[visit.next++];
+    std::string id = TextMember(message, "messageId"), above = TextMember(message, "parentMessageId");
+    nodes.push_back({.id = id,
+                     .parent = above.empty() ? visit.parent : std::move(above),
+                     .steps = StepsOfLibreChat(message, left_out)});
+    open.push_back({.messages = &ListIn(message, "children"), .parent = std::move(id)});
   }
 }
 
@@ -282,7 +303,7 @@ ReadSession ReadLibreChat(const Json& session, const std::string&) {
                 .title = TextMember(session, "title"),
                 .updated = TimeIn(MemberOf(session, "exportAt"))};
   std::vector<MessageNode> nodes;
-  for (const char* list : {"messages", "messagesTree"}) AddLibreChat(ListIn(session, list), {}, nodes, read.left_out);
+  for (const char* list : {"messages", "messagesTree"}) AddLibreChat(ListIn(session, list), nodes, read.left_out);
   read.messages = StepsOfTree(std::move(nodes), read.left_out);
   return read;
 }

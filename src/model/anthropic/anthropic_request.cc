@@ -118,7 +118,8 @@ void AppendToolResult(std::string& out, const Message& message, FilesOfChat* fil
 // Thinking from a server that does not sign it.
 bool IsUnsigned(const AnthropicBlock& block) {
   return block.json.find("\"type\":\"thinking\"") != std::string::npos &&
-         block.json.find("\"signature\"") == std::string::npos;
+         (block.json.find("\"signature\"") == std::string::npos ||
+          block.json.find("\"signature\":\"\"") != std::string::npos);
 }
 
 // The provider's own blocks in a request.

@@ -9,6 +9,9 @@ import pathlib
 import re
 
 
+UNKNOWN = "The result of this call is not known."  # of a call that has none in the source
+
+
 def rows(path):
     found = []
     for line in path.read_text().splitlines():
@@ -292,7 +295,7 @@ def of_chat(interactions):
             step = event["event"] if event["type"] == "NESTED" else event
             if step["type"] == "TOOL_CALL":
                 calls.setdefault((place, step["id"], step["tool_name"], step["tool_input"]), [])
-            elif step["type"] == "TOOL_RESULT":
+            elif step["type"] == "TOOL_RESULT" and step["tool_output"] != UNKNOWN:
                 key = next(key for key in reversed(calls) if key[:2] == (place, step["id"]))
                 if step["tool_output"] not in calls[key]:
                     calls[key].append(step["tool_output"])

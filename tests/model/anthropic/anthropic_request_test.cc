@@ -132,6 +132,16 @@ TEST_CASE("Anthropic request: blocks come back in their places", "[anthropic]") 
   CHECK(content[4]["id"] == "1");
 }
 
+TEST_CASE("Anthropic request: thinking that nobody has signed stays here", "[anthropic]") {
+  for (const char* block :
+       {R"({"type":"thinking","thinking":"hm"})", R"({"type":"thinking","thinking":"hm","signature":""})"}) {
+    Message answer = Say(Role::kAssistant, "text");
+    answer.extras = R"({"anthropic_blocks":[)" + std::string(block) + "]}";
+    CHECK(Build({Say(Role::kUser, "a"), answer})["messages"][1]["content"] ==
+          Json::parse(R"([{"type":"text","text":"text"}])"));
+  }
+}
+
 TEST_CASE("Anthropic request: blocks that no longer fit leave the message complete", "[anthropic]") {
   for (const char* rest : {R"({"type":"text","bytes":2})", R"({"type":"text","bytes":99})", R"({"type":"tool_use"})",
                            R"({"type":"text","bytes":-1})", R"({"type":"text"})", "5", "{}"}) {

@@ -1,0 +1,354 @@
+// Sessions of other tools: what each tool has of its own. tests/e2e/test_moves.py has whole samples of them.
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "domain/codec.h"
+#include "moves/read_text.h"
+#include "support/temp_directory.h"
+#include "support/test.h"
+
+namespace reprise::test::tools_test {
+namespace {
+
+std::string Line(const Json& json) { return DumpJson(json) + "\n"; }
+
+// The kinds of events of a turn with their texts: "TOOL_RESULT one".
+std::vector<std::string> EventsOf(const Interaction& turn) {
+  std::vector<std::string> events;
+  for (const AgentEvent& event : turn.events) {
+    const Json json = ToJson(event);
+    std::string text = TextMember(json, "type");
+    for (const char* member : {"content", "tool_name", "tool_output", "summary"}) {
+      if (json.contains(member)) text += " " + TextMember(json, member);
+    }
+    events.push_back(std::move(text));
+  }
+  return events;
+}
+
+std::vector<std::string> PromptsOf(const ForeignChat& chat) {
+  std::vector<std::string> prompts;
+  for (const Interaction& each : chat.interactions) prompts.push_back(each.user_message);
+  return prompts;
+}
+
+Json GeminiMessage(const char* id, const char* type, const Json& content, const Json& more = Json::object()) {
+  Json message = {{"id", id}, {"timestamp", "2026-05-01T10:00:00.000Z"}, {"type", type}, {"content", content}};
+  message.update(more);
+  return message;
+}
+
+std::string GeminiLines(const std::vector<Json>& lines) {
+  std::string text = Line({{"sessionId", "g"}, {"projectHash", "h"}, {"kind", "main"}});
+  for (const Json& line : lines) text += Line(line);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("MovedTurns: a log of Gemini CLI is read as what remains of it", "[moves]") {
+  const auto call = [](const char* status, const Json& result) {
+    return Json{{"toolCalls",
+                 {{{"id", "ls-1"}, {"name", "ls"}, {"args", Json::object()}, {"status", status}, {"result", result}}}}};
+  };
+  const Json result = {{{"functionResponse", {{"id", "ls-1"}, {"response", {{"output", "a.txt"}}}}}}};
+  const ForeignChat chat = Chat(GeminiLines(
+      {GeminiMessage("u1", "user", {{{"text", "list"}}}), GeminiMessage("m1", "gemini", "Looking."),
+       GeminiMessage("m1", "gemini", "Looking.", call("executing", nullptr)), GeminiMessage("r1", "user", result),
+       GeminiMessage("m1", "gemini", "Looking.", call("success", result)), GeminiMessage("u2", "user", "wrong way"),
+       GeminiMessage("m2", "gemini", "no"), Json{{"$rewindTo", "u2"}}, Json{{"$rewindTo", "nothing"}},
+       GeminiMessage("u3", "user", "right way"), GeminiMessage("m3", "gemini", "good")}));
+  CHECK(PromptsOf(chat) == std::vector<std::string>{"list", "right way"});
+  CHECK(EventsOf(chat.interactions[0]) ==
+        std::vector<std::string>{"MESSAGE Looking.", "TOOL_CALL ls", "TOOL_RESULT ls a.txt"});
+  CHECK(chat.notes == std::vector<std::string>{"left out: 2 x message that was taken back",
+                                               "left out: 1 x undoing that names no message"});
+}
+
+TEST_CASE("MovedTurns: Gemini CLI's list of what the model is told replaces the messages, a summary those before it",
+          "[moves]") {
+  const auto told = [](const std::vector<Json>& messages) { return Json{{"$set", {{"messages", messages}}}}; };
+  const Json context = GeminiMessage("c", "user", {{{"text", "<session_context>\nToday is"}}});
+  const Json question = GeminiMessage("u1", "user", "one"), answer = GeminiMessage("m1", "gemini", "first");
+  // A list alone.
+  CHECK(PromptsOf(Chat(GeminiLines({told({context, question, answer})}))) == std::vector<std::string>{"one"});
+  // A turn that was given up is taken back.
+  const ForeignChat aborted =
+      Chat(GeminiLines({told({context}), question, answer, GeminiMessage("u2", "user", "never mind"),
+                        told({context, question, answer}), GeminiMessage("u3", "user", "three")}));
+  CHECK(PromptsOf(aborted) == std::vector<std::string>{"one", "three"});
+
+  const Json summary = GeminiMessage("s", "user", {{{"text", "<state_snapshot>all of it</state_snapshot>"}}});
+  const Json reply = GeminiMessage("k", "gemini", {{{"text", "Got it. Thanks for the additional context!"}}});
+  const std::vector<Json> said{question, answer, GeminiMessage("u2", "user", "two"),
+                               GeminiMessage("m2", "gemini", "second")};
+  // What is kept verbatim comes again under other names.
+  const std::vector<Json> kept{GeminiMessage("x1", "user", {{{"text", "two"}}}),
+                               GeminiMessage("x2", "gemini", {{{"text", "second"}}})};
+  std::vector<Json> lines(said), list{context, summary, reply};
+  list.insert(list.end(), kept.begin(), kept.end());
+  lines.push_back(told(list));
+  lines.push_back(GeminiMessage("u3", "user", "three"));
+  lines.push_back(GeminiMessage("m3", "gemini", "third"));
+  list.push_back(GeminiMessage("u3", "user", "three"));
+  lines.push_back(told(list));  // again; the last answer is gone
+  const ForeignChat chat = Chat(GeminiLines(lines));
+  CHECK(PromptsOf(chat) == std::vector<std::string>{"one", "two", "three"});
+  CHECK(EventsOf(chat.interactions[0]) ==
+        std::vector<std::string>{"ANSWER first", "COMPACTED <state_snapshot>all of it</state_snapshot>"});
+  CHECK(EventsOf(chat.interactions[1]) == std::vector<std::string>{"ANSWER second"});
+  REQUIRE(chat.interactions[2].final_agent_state->compaction);
+  CHECK(chat.interactions[2].final_agent_state->compaction->end == 2);
+}
+
+TEST_CASE("MovedTurns: what a session begins with in place of another is what the model is told", "[moves]") {
+  const ForeignChat chat =
+      Chat(ClaudeLine("user", "1", "", R"("This session goes on: the code is 4711.")", R"(,"isCompactSummary":true)") +
+           ClaudeLine("user", "2", "1", R"("go on")") +
+           ClaudeLine("assistant", "3", "2", R"([{"type":"text","text":"ok"}])"));
+  REQUIRE(chat.interactions.size() == 2);
+  CHECK(chat.interactions[0].status == InteractionStatus::kCompleted);
+  CHECK(chat.interactions[0].final_agent_state->messages[0].content == "This session goes on: the code is 4711.");
+  CHECK(EventsOf(chat.interactions[0]) ==
+        std::vector<std::string>{"COMPACTED This session goes on: the code is 4711."});
+}
+
+TEST_CASE("MovedTurns: goose's summaries and remarks are no person's messages", "[moves]") {
+  const auto message = [](const char* role, const char* text, bool user, bool agent) {
+    return Json{{"role", role},
+                {"created", 1'770'000'000},
+                {"content", {{{"type", "text"}, {"text", text}}}},
+                {"metadata", {{"userVisible", user}, {"agentVisible", agent}}}};
+  };
+  const Json session = {{"id", "1"},
+                        {"working_dir", "/x"},
+                        {"conversation",
+                         {message("user", "first", true, false), message("assistant", "a first", true, false),
+                          message("user", "all of it", false, true), message("assistant", "do not tell", false, true),
+                          message("user", "second", true, true), message("assistant", "a second", true, true),
+                          message("user", "the time is", false, true)}}};
+  const ForeignChat chat = Chat(DumpJson(session));
+  CHECK(PromptsOf(chat) == std::vector<std::string>{"first", "second"});
+  CHECK(EventsOf(chat.interactions[0]) == std::vector<std::string>{"ANSWER a first", "COMPACTED all of it"});
+  CHECK(chat.interactions[1].final_agent_state->compaction->summary == "all of it");
+  CHECK(chat.notes == std::vector<std::string>{"left out: 2 x message that the tool added by itself"});
+}
+
+TEST_CASE("MovedTurns: Codex' summaries, sums of tokens and remarks", "[moves]") {
+  int second = 0;
+  const auto line = [&](const char* type, const Json& payload) {
+    return Line({{"timestamp", "2026-05-01T10:00:" + std::to_string(10 + second++) + ".000Z"},
+                 {"type", type},
+                 {"payload", payload}});
+  };
+  const auto said = [](const char* role, const char* text) {
+    return Json{{"type", "message"}, {"role", role}, {"content", {{{"type", "input_text"}, {"text", text}}}}};
+  };
+  const auto tokens = [&](int sum, int last) {
+    const Json info = {{"total_token_usage", {{"input_tokens", sum}}}, {"last_token_usage", {{"input_tokens", last}}}};
+    return line("event_msg", {{"type", "token_count"}, {"info", info}});
+  };
+  const std::string begin = line("session_meta", {{"id", "c"}, {"cwd", "/x"}});
+  const std::string first = line("response_item", said("user", "<skill issue? fix my parser")) +
+                            line("response_item", said("user", "<skill>\n<name>x</name>\n</skill>")) +
+                            line("response_item", said("assistant", "done"));
+  const std::string next = line("response_item", said("user", "next")) + line("response_item", said("assistant", "ok"));
+  const Json opaque = {{"type", "compaction"}, {"encrypted_content", "gAAAA"}};
+  const auto compacted = [&](const Json& history) {
+    return Chat(begin + first + tokens(1000, 1000) + tokens(1000, 1000) + tokens(2200, 1200) +
+                line("compacted", {{"message", ""}, {"replacement_history", history}}) + next);
+  };
+  const ForeignChat unreadable = compacted({said("user", "fix my parser"), opaque});
+  CHECK(PromptsOf(unreadable) == std::vector<std::string>{"<skill issue? fix my parser", "next"});
+  CHECK(EventsOf(unreadable.interactions[0]) == std::vector<std::string>{"ANSWER done", "USAGE"});
+  CHECK_FALSE(unreadable.interactions[1].final_agent_state->compaction);
+  CHECK(unreadable.interactions[0].usage.input_tokens == 2200);
+  CHECK(unreadable.notes ==
+        std::vector<std::string>{"left out: 1 x message that the tool added by itself",
+                                 "left out: 1 x summary that only its provider can read, so all messages stay"});
+  const ForeignChat readable = compacted({said("user", "fix my parser"), said("user", "Summary: it is fixed.")});
+  CHECK(readable.interactions[1].final_agent_state->compaction->summary == "fix my parser\nSummary: it is fixed.");
+}
+
+TEST_CASE("MovedTurns: results find their calls, and calls their arguments, without ids", "[moves]") {
+  const auto text = [](const char* name, const char* words) {
+    return Json{{"type", "tool_result"}, {"tool_use_id", nullptr}, {"name", name}, {"content", words}};
+  };
+  const auto call = [](const char* name) {
+    return Json{{"type", "tool_use"}, {"id", nullptr}, {"name", name}, {"input", Json::object()}};
+  };
+  const Json message = {{"uuid", "m"},
+                        {"sender", "assistant"},
+                        {"content", {call("weather"), call("stocks"), text("stocks", "42"), text("weather", "rain")}}};
+  const Json claude = {{"uuid", "c"},
+                       {"chat_messages", {{{"uuid", "h"}, {"sender", "human"}, {"text", "q"}}, message}}};
+  CHECK(EventsOf(Chat(DumpJson(Json::array({claude}))).interactions[0]) ==
+        std::vector<std::string>{"TOOL_CALL weather", "TOOL_CALL stocks", "TOOL_RESULT weather rain",
+                                 "TOOL_RESULT stocks 42"});
+
+  const auto content = [](const char* role, const Json& part) {
+    return Json{{"role", role}, {"parts", Json::array({part})}};
+  };
+  const Json history = {content("user", {{"text", "one"}}),
+                        content("model", {{"functionCall", {{"name", "slow"}, {"args", Json::object()}}}}),
+                        content("user", {{"text", "two"}}),
+                        content("model", {{"functionCall", {{"name", "read"}, {"args", Json::object()}}}}),
+                        content("user", {{"functionResponse", {{"name", "read"}, {"response", {{"output", "B"}}}}}})};
+  const ForeignChat gemini = Chat(DumpJson({{"history", history}}));  // on one line
+  CHECK(EventsOf(gemini.interactions[0]) ==
+        std::vector<std::string>{"TOOL_CALL slow", "TOOL_RESULT slow The result of this call is not known."});
+  CHECK(EventsOf(gemini.interactions[1]) == std::vector<std::string>{"TOOL_CALL read", "TOOL_RESULT read B"});
+
+  const auto web_ui = [](const std::string& details) {
+    const Json messages = {{"u", {{"role", "user"}, {"content", "q"}}},
+                           {"a", {{"role", "assistant"}, {"parentId", "u"}, {"content", details}}}};
+    return Chat(DumpJson({{"history", {{"messages", messages}}}})).interactions.at(0);
+  };
+  constexpr const char* kTag = R"(<details type="tool_calls" done="true" id="c" name="s" arguments=)";
+  for (const Interaction& turn :
+       {web_ui(kTag + std::string(R"("&quot;{\&quot;q\&quot;: 1}&quot;" result="&quot;R&quot;">)"
+                                  "\n<summary>Tool Executed</summary>\n</details>")),
+        web_ui(kTag + std::string(R"("{&quot;q&quot;: 1}">)"
+                                  "\n<summary>Tool Executed</summary>\n&quot;R&quot;\n</details>\n"))}) {
+    CHECK(EventsOf(turn) == std::vector<std::string>{"TOOL_CALL s", "TOOL_RESULT s R"});
+    CHECK(turn.final_agent_state->messages[1].tool_calls[0].arguments == R"({"q": 1})");
+  }
+
+  // The provider's own call and its result, in one answer.
+  const ForeignChat search =
+      Chat(ClaudeLine("user", "1", "", R"("go")") +
+           ClaudeLine("assistant", "2", "1",
+                      R"([{"type":"server_tool_use","id":"s","name":"web_search","input":{}},)"
+                      R"({"type":"web_search_tool_result","tool_use_id":"s","content":"found"}])"));
+  CHECK(EventsOf(search.interactions[0]) ==
+        std::vector<std::string>{"TOOL_CALL web_search", "TOOL_RESULT web_search found"});
+}
+
+TEST_CASE("MovedTurns: thinking that nobody has signed is not kept as Anthropic's", "[moves]") {
+  const auto extras = [](const std::string& signature) {
+    return Chat(ClaudeLine("user", "1", "", R"("go")") +
+                ClaudeLine("assistant", "2", "1",
+                           R"([{"type":"thinking","thinking":"hm","signature":")" + signature + "\"}]"))
+        .interactions[0]
+        .final_agent_state->messages[1]
+        .extras;
+  };
+  CHECK(extras("").empty());
+  CHECK(extras("c2ln").find("c2ln") != std::string::npos);
+}
+
+TEST_CASE("MovedTurns: a person's words stay as they are, whatever they mention", "[moves]") {
+  const std::string asked = "What does <command-name> mean in </command-name>?";
+  CHECK(Chat(ClaudeLine("user", "1", "", "\"" + asked + "\"")).interactions[0].user_message == asked);
+  // An answer that stands before the command it is of.
+  const ForeignChat chat =
+      Chat(ClaudeLine("user", "1", "", R"("hello")") + ClaudeLine("assistant", "2", "1", R"("hi")") +
+           ClaudeLine("assistant", "4", "3", R"("the review")") +
+           ClaudeLine("user", "3", "2", R"("<command-name>/review</command-name><command-args>all</command-args>")"));
+  CHECK(PromptsOf(chat) == std::vector<std::string>{"hello"});
+  CHECK(EventsOf(chat.interactions[0]) == std::vector<std::string>{"MESSAGE hi", "ANSWER the review"});
+}
+
+TEST_CASE("MovedTurns: a sub-agent's file that changes meanwhile neither shifts the steps nor ends the program",
+          "[moves]") {
+  const TempDirectory folder;
+  const std::string path = folder.path() + "/s.jsonl", beside = folder.path() + "/s/subagents/agent-x.jsonl";
+  std::filesystem::create_directories(folder.path() + "/s/subagents");
+  const std::string step = ClaudeLine("assistant", "n", "", R"([{"type":"text","text":"a step"}])");
+  const auto write = [](const std::string& file, const std::string& text) { std::ofstream(file) << text; };
+  write(path, ClaudeLine("user", "1", "", R"("go")") +
+                  ClaudeLine("assistant", "2", "1", R"([{"type":"tool_use","id":"a","name":"Task","input":{}}])") +
+                  ClaudeLine("user", "3", "2", R"([{"type":"tool_result","tool_use_id":"a","content":"done"}])",
+                             R"(,"toolUseResult":{"agentId":"x"})"));
+  const auto source = SourceText::Open(path);
+  const MoveFormat* const format = RecognizeFormat(*source, {}).value();
+  std::set<std::string> digests;
+  const auto read = [&](const std::string& later) {
+    write(beside, step + step);
+    std::optional<Result<ForeignChat>> chat;
+    REQUIRE(ForEachSession(*source, *format, path, [&](const FoundSession& session) -> Result<void> {
+      digests.insert(*session.digest());
+      const auto turns = session.open().and_then(MovedTurns::Plan);
+      later.empty() ? void(std::filesystem::remove(beside)) : write(beside, later);
+      if (!later.empty()) digests.insert(*session.digest());
+      chat = (*turns)->ReadAll("chat");
+      return {};
+    }));
+    return *chat;
+  };
+  const auto grown = read(step + step + step);
+  REQUIRE(grown);
+  CHECK(EventsOf(grown->interactions[0]) ==
+        std::vector<std::string>{"TOOL_CALL Task", "NESTED", "NESTED", "TOOL_RESULT Task done"});
+  CHECK(digests.size() == 2);
+  for (const std::string& later : {step, std::string()}) {
+    const auto shrunk = read(later);
+    REQUIRE_FALSE(shrunk);
+    CHECK(shrunk.error().message == "the session, or a file beside it, changed while it was read");
+  }
+}
+
+TEST_CASE("MovedTurns: what opencode's user has undone is left out and counted", "[moves]") {
+  const auto message = [](const char* id, const char* role, const char* text) {
+    return Json{{"info", {{"id", id}, {"role", role}}},
+                {"parts", {{{"id", std::string("p") + id}, {"type", "text"}, {"text", text}}}}};
+  };
+  const auto read = [&](const Json& revert) {
+    const Json info = {{"id", "ses_1"}, {"revert", revert}};
+    return Chat(DumpJson({{"info", info},
+                          {"messages",
+                           {message("1", "user", "one"), message("2", "assistant", "first"),
+                            message("3", "user", "undone"), message("4", "assistant", "undone, too")}}}));
+  };
+  CHECK(PromptsOf(read({{"messageID", "3"}})) == std::vector<std::string>{"one"});
+  CHECK(read({{"messageID", "3"}}).notes == std::vector<std::string>{"left out: 2 x message that was taken back"});
+  CHECK(PromptsOf(read({{"messageID", "4"}, {"partID", "p4"}})) == std::vector<std::string>{"one", "undone"});
+  CHECK(PromptsOf(read(nullptr)) == std::vector<std::string>{"one", "undone"});
+}
+
+TEST_CASE("RecognizeFormat: other programs' forms are not taken for a known one", "[moves]") {
+  const Json prompt = {{"role", "user"}, {"content", "weather?"}};
+  const Json calls = {{"role", "assistant"}, {"content", ""}, {"tool_calls", Json::array()}};
+  CHECK(ReadText(DumpJson(Json::array({{{"role", "system"}, {"content", "You are"}}, prompt}))).format.empty());
+  CHECK(ReadText(DumpJson(Json::array({prompt, calls}))).failure ==
+        "the source: it is no session of Cline (docs/moves.md)");
+  CHECK(ReadText("PK\x03\x04 and so on").failure ==
+        "the source: it is a ZIP archive; unpack it, and import the file in it");
+  const Json message = {{"author", {{"role", "user"}}}, {"content", {{"parts", {"hello"}}}}};
+  const Json mapping = {{"a", {{"id", "a"}, {"message", message}}}};
+  const Json conversation = {{"id", "c"}, {"mapping", mapping}};
+  CHECK(Chat("\xEF\xBB\xBF" + DumpJson(Json::array({conversation}))).interactions.size() == 1);
+  CHECK(ReadText(DumpJson(conversation) + '\0' + "[]").chats.empty());
+}
+
+TEST_CASE("MovedTurns: a chat as deep as it is long, and one that is too deep", "[moves]") {
+  const auto nested = [](int messages) {
+    std::string text, end;
+    for (int i = 0; i < messages; ++i) {
+      text += R"({"messageId":"m)" + std::to_string(i) + R"(","isCreatedByUser":)" + (i % 2 == 0 ? "true" : "false") +
+              R"(,"text":"t","children":[)";
+      end += "]}";
+    }
+    return R"({"conversationId":"c","messages":[)" + text + end + "]}";
+  };
+  CHECK(Chat(nested(2'500)).interactions.size() == 1'250);
+  CHECK(ReadText(nested(5'000)).failure == "the source: JSON nested deeper than 6000 levels");
+}
+
+TEST_CASE("MovedTurns: a source cannot make up any number of notes", "[moves]") {
+  Json blocks = Json::array();
+  for (int i = 0; i < 3'000; ++i) blocks.push_back({{"type", "X" + std::to_string(i) + std::string(2'000, 'z')}});
+  const ForeignChat chat =
+      Chat(ClaudeLine("user", "1", "", R"("go")") + ClaudeLine("user", "2", "1", DumpJson(blocks)));
+  CHECK(chat.notes.size() == 51);
+  CHECK(chat.notes.back() == "left out: 2950 x thing of a further kind");
+  for (const std::string& note : chat.notes) CHECK(note.size() < 200);
+}
+
+}  // namespace reprise::test::tools_test
