@@ -153,7 +153,7 @@ Exited RunChat(const CommandLine& line, const Environment& environment) {
 
   if (is_one_shot) return RunOneShot(link, *interrupts, chat, message, line.json);
   if (!line.json && is_first_start && output_is_terminal) TellOfFirstStart(link.options(), environment);
-  if (line.json || !input->is_terminal() || !output_is_terminal || !input->can_move_cursor()) {
+  if (line.json || !input->is_terminal() || !output_is_terminal) {
     if (!line.json) TellOfBeginning(link, chat, environment);
     return PipeConversation(link, *input, chat, link.model(), line.json).Run(opening);
   }
@@ -176,7 +176,8 @@ Exited RunChat(const CommandLine& line, const Environment& environment) {
                            search.limit = 50;
                            return StatusOf(RunSearch(search, environment));
                          }});
-  return client.Run();
+  client.Run();
+  return kExitOk;
 }
 
 }  // namespace reprise

@@ -15,9 +15,9 @@
 
 namespace reprise {
 
-// A conversation with the agent of a running server, line by line: for a pipe, for --json, and for a terminal that
-// cannot move its cursor. It reads one line and prints all that follows from it before it reads the next. A question of
-// the run takes the next line as its answer. Other terminals have TerminalClient. For one thread.
+// A conversation with the agent of a running server, line by line: for a pipe, and for --json. It reads one line and
+// prints all that follows from it before it reads the next. A question of the run takes the next line as its answer. At
+// a terminal there is TerminalClient. For one thread.
 class PipeConversation {
  public:
   // `link` and `input` must outlive this. With `json`, standard output gets events as lines of JSON, and questions go

@@ -35,7 +35,7 @@ const Json& RunningIn(const Json& chat) {
 
 std::string SayRunning(const Json& interaction) {
   const bool runs = TextMember(interaction, "status") == "RUNNING";
-  return VisibleLine(TextMember(interaction, "id")) + (runs ? " is running" : " waits for you");
+  return runs ? "a turn is running" : "a turn waits for you";
 }
 
 std::vector<PendingQuestion> QuestionsIn(const Json& waiting) {

@@ -20,7 +20,7 @@ namespace reprise {
 bool IsRunning(const std::string& status);
 // The running interaction in the answer of GET /chats/ID; null if there is none.
 const Json& RunningIn(const Json& chat);
-// "int_001 waits for you"
+// "a turn waits for you"
 std::string SayRunning(const Json& interaction);
 
 // The questions in the answer of GET /approvals.

@@ -71,7 +71,11 @@ TerminalClient::TerminalClient(Parts parts)
       meanwhile_{.descriptors = [this] { return Descriptors(); },
                  .timeout_ms = [this] { return TimeoutMs(); },
                  .proceed = [this] { return Proceed(); },
-                 .resized = [this] { screen_.Resize(); }},
+                 .resized =
+                     [this] {
+                       screen_.Resize();
+                       UpdateScreen(/*at_once=*/true);  // whose lines are cut to the width
+                     }},
       chat_(parts.chat.str()),
       path_("/chats/" + chat_),
       model_(std::move(parts.model)) {
@@ -80,7 +84,7 @@ TerminalClient::TerminalClient(Parts parts)
   input_.editor()->SetCommands([this](LineEditor::Command key) { Press(key); });
 }
 
-int TerminalClient::Run() {
+void TerminalClient::Run() {
   Attach(/*at_start=*/true);
   if (!opening_.empty()) {
     input_.editor()->Remember(opening_);
@@ -93,8 +97,9 @@ int TerminalClient::Run() {
     }
     std::string text = Joined(std::exchange(aside_, {}), std::exchange(draft_, {}));
     at_prompt_ = true;
+    hides_prompt_ = screen_.is_plain() && running();
     screen_.SetBelow(Below());
-    const Came came = screen_.ReadMessage("> ", meanwhile_, text);
+    const Came came = screen_.ReadMessage(hides_prompt_ ? "" : "> ", meanwhile_, text);
     at_prompt_ = false;
     if (came == Came::kLine || came == Came::kInterrupt) {
       menu_.Forget();
@@ -133,7 +138,6 @@ int TerminalClient::Run() {
   if (running()) view_.End();
   screen_.Draw();
   screen_.RestoreTitle();
-  return status_;
 }
 
 // --- messages to the person --------------------------------------------------------------------------------------
@@ -148,10 +152,7 @@ void TerminalClient::Complain(const std::string& text) {
   }
 }
 
-void TerminalClient::Failed(const Error& error) {
-  status_ = kExitFailure;
-  Complain(error.message);
-}
+void TerminalClient::Failed(const Error& error) { Complain(error.message); }
 
 // --- opening a chat ----------------------------------------------------------------------------------------------
 
@@ -263,6 +264,15 @@ void TerminalClient::FollowOne(const Json& interaction) {
 
 // --- a message ---------------------------------------------------------------------------------------------------
 
+// Whether a typed text is a command, for this client or the shell, and no message.
+bool TerminalClient::IsOrder(const std::string& text) { return RunsHere(text) || !ParseTyped(text).command.empty(); }
+
+// What a person types to send this message.
+std::string TerminalClient::AsTyped(const std::string& message) {
+  if (RunsHere(message)) return " " + message;
+  return message.starts_with("//") || IsOrder(message) ? "/" + message : message;
+}
+
 void TerminalClient::Obey(const std::string& text) {
   if (RunsHere(text)) return RunHere(text);
   const TypedLine typed = ParseTyped(text);
@@ -366,13 +376,14 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
   if (!stream->received().empty() && stream->received().front().name == "queued") {
     const Json queued = stream->Next()->data;
     queued_.push_back({text, TextMember(queued, "id"), std::move(stream)});
+    if (screen_.is_plain()) Tell("(queued)");
     return;
   }
   if (running()) {  // that run has ended, but the event has not arrived yet
     queued_.push_back({text, {}, std::move(stream)});
     return;
   }
-  if (!text.empty()) ShowUserMessage(text);
+  if (!text.empty() && !screen_.is_plain()) ShowUserMessage(text);  // what was typed stays on a plain one
   Begin(std::move(stream), Whose::kOwn);
 }
 
@@ -395,7 +406,8 @@ bool TerminalClient::Proceed() {
     waiting_.clear();
     AnsweredElsewhere(asking_);
   }
-  const bool withdrawn = asking_.empty() ? is_asked() || (at_prompt_ && !aside_.empty()) : !Has(Open(), asking_);
+  const bool prompts_anew = !aside_.empty() || (hides_prompt_ && !running());
+  const bool withdrawn = asking_.empty() ? is_asked() || (at_prompt_ && prompts_anew) : !Has(Open(), asking_);
   if (!withdrawn) UpdateScreen(/*at_once=*/false);
   return withdrawn;
 }
@@ -529,30 +541,26 @@ void TerminalClient::Receive() {
 void TerminalClient::Heard(const AgentEvent& event) {
   const auto* const changed = std::get_if<event::FilesChanged>(&event.payload);
   if (changed == nullptr && !changed_by_.empty()) ShowChanges(std::exchange(changed_by_, {}));  // all have arrived
-  std::visit(
-      Overload{
-          Ignoring<event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText, event::Answer,
-                   event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult, event::ApprovalRequired,
-                   event::InputRequired, event::TaskUpdated, event::PlanUpdated, event::GrantsUpdated, event::Usage,
-                   event::Retry, event::LoopDetected, event::SentBack, event::WebSearch, event::Compacted,
-                   event::JobStarted, event::JobEnded, event::Nested, event::Cancelled, event::Failed>(),
-          [&](const event::InteractionStarted& e) {
-            shown_.insert(e.interaction_id);
-            const auto window = windows_.find(e.model);
-            if (whose_ == Whose::kOwn && model_.empty() && !e.model.empty()) about_.model = VisibleLine(e.model);
-            view_.SetContextWindow(window == windows_.end() ? 0 : window->second);
-          },
-          [&](const event::FilesChanged& e) { changed_by_ = e.call_id.value_or(""); },
-          [&](const event::Approved& e) { AnsweredElsewhere(e.approval_id); },
-          [&](const event::Rejected& e) {
-            if (!e.expired) AnsweredElsewhere(e.approval_id);
-          },
-          [&](const event::InputReceived& e) { AnsweredElsewhere(e.request_id); },
-          [&](const event::InteractionComplete& e) {
-            if (whose_ != Whose::kOwn) return;
-            status_ = e.status == InteractionStatus::kCompleted ? kExitOk : kExitFailure;
-          }},
-      event.payload);
+  std::visit(Overload{Ignoring<event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText,
+                               event::Answer, event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult,
+                               event::ApprovalRequired, event::InputRequired, event::TaskUpdated, event::PlanUpdated,
+                               event::GrantsUpdated, event::Usage, event::Retry, event::LoopDetected, event::SentBack,
+                               event::WebSearch, event::Compacted, event::JobStarted, event::JobEnded, event::Nested,
+                               event::Cancelled, event::Failed, event::InteractionComplete>(),
+                      [&](const event::InteractionStarted& e) {
+                        shown_.insert(e.interaction_id);
+                        const auto window = windows_.find(e.model);
+                        if (whose_ == Whose::kOwn && model_.empty() && !e.model.empty())
+                          about_.model = VisibleLine(e.model);
+                        view_.SetContextWindow(window == windows_.end() ? 0 : window->second);
+                      },
+                      [&](const event::FilesChanged& e) { changed_by_ = e.call_id.value_or(""); },
+                      [&](const event::Approved& e) { AnsweredElsewhere(e.approval_id); },
+                      [&](const event::Rejected& e) {
+                        if (!e.expired) AnsweredElsewhere(e.approval_id);
+                      },
+                      [&](const event::InputReceived& e) { AnsweredElsewhere(e.request_id); }},
+             event.payload);
   view_.Heard(event);
 }
 
@@ -574,7 +582,6 @@ void TerminalClient::FinishRun() {
   if (!ended) {
     Failed(ended.error());
   } else if (!is_complete) {
-    status_ = kExitFailure;
     Complain("the server has stopped; open questions are kept");
   }
   if (!ended || !is_complete) {

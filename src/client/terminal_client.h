@@ -51,8 +51,8 @@ class TerminalClient {
   };
   explicit TerminalClient(Parts parts);
 
-  // Runs until the person leaves. Returns the exit status of the last run.
-  int Run();
+  // Runs until the person leaves.
+  void Run();
 
  private:
   using Came = TerminalInput::Came;
@@ -90,6 +90,8 @@ class TerminalClient {
   void Follow(const Json& chat);
   void FollowOne(const Json& interaction);
   void FollowAgain();
+  static bool IsOrder(const std::string& text);
+  static std::string AsTyped(const std::string& message);
   void Obey(const std::string& text);
   void Say(const std::string& text, const std::string& model = {});
   bool WaitForFirst(RunStream& stream);
@@ -173,7 +175,7 @@ class TerminalClient {
   std::vector<std::string> DescribeQuestion(const OpenQuestion& question, bool whole, bool& cut);
   std::vector<std::string> Painted(Style::Role role, const std::string& text) const;
   void AllowAll(std::vector<OpenQuestion>& shown);
-  void ShowQuestion(std::vector<std::string> lines);
+  void ShowQuestion(std::vector<std::string> lines, const std::string& title);
   void KeepQuestion(const std::string& answer = {});
 
   // --- terminal_commands.cc: lines that begin with a slash
@@ -203,6 +205,7 @@ class TerminalClient {
   bool AgreesToImported(const Json& files, Json& choice);
   void ShowLines(std::vector<std::string> lines, const std::string& rest);
   void TellOfEach(const Json& preview, const std::string& how);
+  void TellOfEnd(const std::string& more = {});
   void TellOfFiles(const std::optional<Json>& files);
   void Undo(const std::string& arguments);
   void Redo(const std::string& arguments);
@@ -240,8 +243,7 @@ class TerminalClient {
   static constexpr const char* kAllApprovals = "all";
 
   // --- terminal_menus.cc: what the edited line can become
-  // Puts a command into the line, whose argument is then chosen in a menu.
-  void OpenMenu(const std::string& command) { draft_ = command; }
+  void OpenMenu(const std::string& command);
   std::optional<MenuPlace> PlaceOfMenu(const std::string& line) const;
   std::vector<MenuItem> MenuItems(const std::string& line);
   std::vector<MenuItem> CommandItems();
@@ -296,7 +298,6 @@ class TerminalClient {
   bool knows_other_chats_ = false;  // their messages are in the history
   std::string draft_;               // unfinished text for the next line
   std::string aside_;               // text that returns to the line when nothing is asked
-  int status_ = 0;
   bool leaving_ = false, warned_ = false;
 
   // --- the shown run
@@ -316,6 +317,7 @@ class TerminalClient {
 
   std::chrono::steady_clock::time_point drawn_{};
   bool stale_ = false;                               // there are changes to draw
+  bool hides_prompt_ = false;                        // on a plain terminal, while a run writes there
   bool at_prompt_ = false;                           // a message is being edited, not an answer that Esc leaves
   std::chrono::steady_clock::time_point escaped_{};  // when Esc was pressed with nothing to stop
   State state_ = State::kIdle;                       // shown in the window's title

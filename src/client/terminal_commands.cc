@@ -68,52 +68,46 @@ std::string Listed(const std::vector<std::string>& names) {
 
 const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
   static const std::vector<Command> commands = {
-      {"/chats", "[all]", "the newest chats of this folder, or of all", &TerminalClient::ListChats},
+      {"/chats", "[all]", "lists the newest chats of this folder, or of all folders", &TerminalClient::ListChats},
       {"/new", "", "begins another chat", &TerminalClient::NewChat},
-      {"/resume", "[N|CHAT]",
-       "goes to a chat: by its number in /chats, the beginning of its id, or a part of its title",
+      {"/resume", "[N|CHAT]", "opens a chat by its number in /chats, its id or the beginning of it, or its title",
        &TerminalClient::Resume},
-      {"/history", "", "all turns of this chat, with their numbers", &TerminalClient::History},
-      {"/edit", "[N] [TEXT]",
-       "says something else in place of turn N, or of the last one; what came after is kept as a branch",
+      {"/history", "", "shows all turns of this chat with their numbers", &TerminalClient::History},
+      {"/edit", "[N] [TEXT]", "replaces the message of turn N or the last one; later turns are kept as a branch",
        &TerminalClient::Edit},
       {"/undo", "[files|force]",
-       "takes the last turn back into the editor; the first one by going to a new chat. With files also what it "
-       "changed in the workspace; with force even what someone else has changed since",
+       "undoes the last turn; files: also its changes of files; force: even over changes that others made since",
        &TerminalClient::Undo},
-      {"/redo", "[files|force]", "brings it back", &TerminalClient::Redo},
-      {"/diff", "[N]", "what turn N, or the last one, has changed in the workspace", &TerminalClient::ShowDiff},
-      {"/branches", "[N]", "where this chat has ended so far; goes to branch N", &TerminalClient::Branches},
-      {"/fork", "[TITLE]", "copies this chat as it is now into a new one", &TerminalClient::Fork},
+      {"/redo", "[files|force]", "redoes it", &TerminalClient::Redo},
+      {"/diff", "[N]", "shows the workspace changes of turn N or the last one", &TerminalClient::ShowDiff},
+      {"/branches", "[N]", "switches to branch N; alone: a menu of the ends of this chat", &TerminalClient::Branches},
+      {"/fork", "[TITLE]", "copies this chat into a new one", &TerminalClient::Fork},
       {"/regenerate", "", "sends the last message again", &TerminalClient::Regenerate},
-      {"/continue", "", "goes on with a turn that failed or was cancelled", &TerminalClient::GoOn},
-      {"/model", "[NAME]", "the models; uses another one from now on: its name, or a part of it",
-       &TerminalClient::Model},
-      {"/mode", "[ask|plan|edits|auto|all]", "what this chat may do unasked (without: how it is now)",
+      {"/continue", "", "resumes a failed or cancelled turn", &TerminalClient::GoOn},
+      {"/model", "[NAME]", "switches the model; a part of its name is enough; alone: a menu", &TerminalClient::Model},
+      {"/mode", "[ask|plan|edits|auto|all]", "sets what this chat may do without asking; alone: shows it",
        &TerminalClient::Mode},
-      {"/approvals", "[ID|all]", "what waits for you, in every chat: one question, or all of them in turn",
+      {"/approvals", "[ID|all]", "asks what waits for you, in every chat: one question, or all in turn",
        &TerminalClient::Approvals},
-      {"/grants", "[revoke N]", "what is allowed without asking, here and in every chat; takes grant N back",
+      {"/grants", "[revoke N]", "lists the grants of this chat and of every chat; revokes grant N",
        &TerminalClient::Grants},
-      {"/tasks", "", "the agent's plan and tasks", &TerminalClient::Tasks},
+      {"/tasks", "", "shows the agent's plan and tasks", &TerminalClient::Tasks},
       {"/jobs", "[stop ID | open ID PORT | close ID PORT]",
-       "this chat's background jobs; ends one, or shows you a port of it", &TerminalClient::Jobs},
-      {"/usage", "", "tokens and cost of this chat", &TerminalClient::Usage},
-      {"/compact", "[MESSAGE]", "from the next message on a summary is sent in place of what was said before",
+       "lists this chat's background jobs; stops one; opens a port of one to your browser", &TerminalClient::Jobs},
+      {"/usage", "", "shows tokens and cost of this chat", &TerminalClient::Usage},
+      {"/compact", "[MESSAGE]", "from the next message on, the model gets a summary in place of earlier messages",
        &TerminalClient::Compact},
-      {"/instructions", "",
-       "instructions for agents in this folder (AGENTS.md, skills, commands, agents); allows what is new",
+      {"/instructions", "", "lists instructions for agents (AGENTS.md, skills, commands, agents); allows new ones",
        &TerminalClient::Instructions},
-      {"/attach", "FILE", "a file goes with the next message, as @FILE in it does", &TerminalClient::Attach},
-      {"/detach", "", "takes the attached files off the next message", &TerminalClient::Detach},
+      {"/attach", "FILE", "attaches a file to the next message, like @FILE in it", &TerminalClient::Attach},
+      {"/detach", "", "removes the attached files from the next message", &TerminalClient::Detach},
       {"/export", "FILE", "writes this chat to a file, as Markdown (.md) or JSON", &TerminalClient::Export},
       {"/search", "TEXT", "finds text in all chats", &TerminalClient::Search},
-      {"/queue", "[TEXT]", "sends TEXT after the current run, as typing it does; without: lists the queue",
-       &TerminalClient::Queue},
-      {"/decline", "", "gives no answer to the question of a tool that is asked", &TerminalClient::Decline},
-      {"/theme", "[terminal|dark|light|none]", "the colours, until you leave", &TerminalClient::UseTheme},
-      {"/help", "", "this list", &TerminalClient::Help},
-      {"/quit", "", "leaves, as Ctrl-D does", &TerminalClient::Quit},
+      {"/queue", "[TEXT]", "sends TEXT after the current run; alone: lists the queue", &TerminalClient::Queue},
+      {"/decline", "", "declines a tool's question", &TerminalClient::Decline},
+      {"/theme", "[terminal|dark|light|none]", "uses other colours until you leave", &TerminalClient::UseTheme},
+      {"/help", "", "lists the commands", &TerminalClient::Help},
+      {"/quit", "", "leaves, like Ctrl-D", &TerminalClient::Quit},
   };
   return commands;
 }
@@ -285,10 +279,13 @@ void TerminalClient::Edit(const std::string& arguments) {
   const Json& turn = (*turns)[number - 1];
   const std::string path = path_ + "/interactions/" + TextMember(turn, "id") + "/edit";
   if (text.empty()) {
-    text = TextMember(turn, "user_message");
+    text = AsTyped(TextMember(turn, "user_message"));
+    const std::string before = text;
     const auto came = screen_.ReadMessage("edit> ", meanwhile_, text);
     if (came == Came::kWithdrawn) draft_ = "/edit " + std::to_string(number) + " " + text;
-    if (came != Came::kLine || text.empty() || text == TextMember(turn, "user_message")) return Tell("(not changed)");
+    if (came != Came::kLine || text.empty() || text == before) return Tell("(not changed)");
+    if (IsOrder(text)) return Obey(text);
+    text = ParseTyped(text).text;
   }
   // Tells the effects of the edit. Of the tools' side effects only changed files can be undone.
   Json files = Json::object();
@@ -437,6 +434,14 @@ void TerminalClient::TellOfFiles(const std::optional<Json>& files) {
   if (!left.empty()) Tell("left as it is: " + Listed(left));
 }
 
+// The chat ends at another turn now.
+void TerminalClient::TellOfEnd(const std::string& more) {
+  if (const auto turns = Turns("nothing was said in this chat yet")) {
+    Tell("turn " + std::to_string(turns->size()) + " is the last one now: " +
+         Shortened(VisibleLine(TextMember(turns->back(), "user_message")), kShownTitle) + more);
+  }
+}
+
 void TerminalClient::Undo(const std::string& arguments) {
   auto files = FilesChoice(arguments);
   if (!files) return;
@@ -474,7 +479,7 @@ void TerminalClient::Undo(const std::string& arguments) {
   }
   if (!undone) return Failed(undone.error());
   if (before) undone_.push_back(TextMember(*before, "head"));
-  Tell("back to " + TextMember(*undone, "head") + " (/redo goes forward again)");
+  TellOfEnd(" (/redo goes forward again)");
   TellOfFiles(put_back);
   draft_ = message;
 }
@@ -514,7 +519,7 @@ void TerminalClient::GoForward(const std::string& head, Json files) {
   if (!moved && TellsOfConflicts(moved.error())) return;
   if (!moved) return Failed(moved.error());
   if (!undone_.empty() && undone_.back() == head) undone_.pop_back();
-  Tell("forward to " + TextMember(*moved, "head"));
+  TellOfEnd();
   TellOfFiles(put_back);
 }
 
@@ -548,7 +553,7 @@ void TerminalClient::Branches(const std::string& arguments) {
   const auto moved = Call("POST", path_ + "/head", {{"interaction_id", TextMember((*ends)[number - 1], "id")}});
   if (!moved) return Failed(moved.error());
   undone_.clear();
-  Tell("this chat ends at " + TextMember(*moved, "head") + " now");
+  TellOfEnd();
 }
 
 void TerminalClient::Fork(const std::string& arguments) {
@@ -775,7 +780,7 @@ void TerminalClient::Compact(const std::string& arguments) {
   compact_ = true;
   if (!arguments.empty()) return Say(arguments);
   if (view_.context_tokens() != 0) Tell(Grouped(view_.context_tokens()) + " tokens were in the last request");
-  Tell("with the next message what was said so far is summarised for the model; the chat keeps all of it");
+  Tell("(the chat keeps all of it; only the model gets the summary)");
 }
 
 void TerminalClient::Instructions(const std::string&) {

@@ -84,12 +84,14 @@ void TerminalClient::UpdateScreen(bool at_once) {
 }
 
 std::vector<std::string> TerminalClient::Below() const {
-  std::vector<std::string> below = view_.Below();
+  std::vector<std::string> below = view_.Below(!asking_.empty());
   for (const QueuedText& waiting : queued_) {
     const std::string line = WithoutTabs("queued: " + VisibleLine(waiting.text));
     below.push_back(style_.Paint(Style::kDim, CutToWidth(line, screen_.columns())));
   }
-  if (compact_) below.push_back(style_.Paint(Style::kDim, "the next message summarises what was said before it"));
+  if (compact_)
+    below.push_back(
+        style_.Paint(Style::kDim, "with the next message, the model gets a summary in place of earlier ones"));
   if (!attachments_.empty()) {
     below.push_back(style_.Paint(Style::kDim, Counted(attachments_.size(), "file") + " with the next message"));
   }

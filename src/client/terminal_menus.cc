@@ -108,8 +108,17 @@ std::optional<TerminalClient::NamedFile> TerminalClient::FileIn(const std::strin
   return NamedFile{.begin = word, .is_marked = true, .path = line.substr(word + 1)};
 }
 
+// Puts a command into the line, whose argument is then chosen in a menu. On a plain terminal, lists what can be chosen.
+void TerminalClient::OpenMenu(const std::string& command) {
+  if (!screen_.is_plain()) {
+    draft_ = command;
+    return;
+  }
+  for (const MenuItem& item : MenuItems(command)) Tell(item.line + "  " + item.name + "  " + item.details);
+}
+
 std::optional<MenuPlace> TerminalClient::PlaceOfMenu(const std::string& line) const {
-  if (!at_prompt_) return std::nullopt;
+  if (!at_prompt_ || screen_.is_plain()) return std::nullopt;
   if (searches_) return MenuPlace{.id = "history", .words = line, .takes_gaps = false};
   const std::size_t space = line.find(' ');
   const std::string word = line.substr(0, space);

@@ -114,15 +114,17 @@ bool TerminalClient::AllowByMode(const OpenQuestion& question) {
 }
 
 // Shows the question once: below, where it vanishes when it needs no answer any more, or, if it does not fit there,
-// among the lines that stay.
-void TerminalClient::ShowQuestion(std::vector<std::string> lines) {
+// among the lines that stay, and only its title below.
+void TerminalClient::ShowQuestion(std::vector<std::string> lines, const std::string& title) {
   if (lines == drawn_question_) return;
   drawn_question_ = lines;
-  if (screen_.RowsOf(lines) + kRowsBesideQuestion <= screen_.rows()) {
+  if (screen_.is_plain()) {
+    screen_.Add(lines);
+  } else if (screen_.RowsOf(lines) + kRowsBesideQuestion <= screen_.rows()) {
     question_text_ = std::move(lines);
   } else {
     screen_.Add(lines);
-    question_text_.clear();
+    question_text_.assign(1, style_.Paint(Style::kBold, CutToWidth(VisibleLine(title), screen_.columns())));
   }
 }
 
@@ -131,7 +133,7 @@ void TerminalClient::KeepQuestion(const std::string& answer) {
   screen_.Add(question_text_);
   question_text_.clear();
   drawn_question_.clear();
-  if (!answer.empty()) screen_.Add(answer);
+  if (!answer.empty() && !screen_.is_plain()) screen_.Add(answer);  // on a plain one it stands there
 }
 
 // A question that a key of `letters` answers without Enter.
@@ -213,7 +215,7 @@ bool TerminalClient::AskToTrust(const Json& file) {
       text.push_back(style_.Paint(Style::kDim, "  ... " + Counted(hidden, "more line")));
     }
     Append(lines, text);
-    ShowQuestion(std::move(lines));
+    ShowQuestion(std::move(lines), path);
     // The person can allow only what was shown.
     const std::string choices = cut ? "[n]o, [s]how all of it first" : "[y]es, as it is now, [n]o";
     const std::string prompt = "use it as instructions for the model? " + choices + ": ";
@@ -245,7 +247,6 @@ bool TerminalClient::AskToTrust(const Json& file) {
 // True if the question is settled; false to ask it again.
 bool TerminalClient::Give(const OpenQuestion& question, const Json& body) {
   const AnswerOutcome given = GiveAnswer(link_, question.asked, body);
-  if (given.became == AnswerOutcome::Became::kTooLate) status_ = kExitFailure;
   if (!given.why.empty()) Complain(given.why);
   return given.is_settled();
 }
@@ -369,7 +370,7 @@ TerminalInput::Question TerminalClient::ShowApprovals(const std::vector<OpenQues
     Append(lines, Wrap(legend, screen_.columns()));
     prompt = "allow? ";
   }
-  ShowQuestion(std::move(lines));
+  ShowQuestion(std::move(lines), CallLabel(shown.front().call().tool_name, shown.front().call().tool_input));
   std::string letters = offered.inside ? "ynae?" : "ne?";
   if (offered.outside) letters += "o";
   if (offered.cut) letters += "s";
@@ -383,6 +384,7 @@ TerminalInput::Question TerminalClient::ShowApprovals(const std::vector<OpenQues
 // Lets the person edit the arguments. The question then shows them, and an approval sends them.
 TerminalClient::Answered TerminalClient::EditArguments(OpenQuestion& question) {
   auto& asked = std::get<PendingApproval>(question.asked).request;
+  drawn_question_.clear();  // the edited text pushes it up, so it is shown again
   if (question.typed.empty()) question.typed = EditableArguments(EscapeHidden(asked.tool_input));
   const Answered answered = Answer({.prompt = "arguments: "}, question.typed, Besides::kGoingBack);
   if (answered != Answered::kLine) return answered;
@@ -533,7 +535,7 @@ bool TerminalClient::AskInput(const OpenQuestion& question) {
   Append(lines, Painted(Style::kBold, VisibleText(asked.question, "")));
   if (asked.url) Append(lines, Wrap("open: " + VisibleLine(*asked.url), screen_.columns(), "  ", "    "));
   if (asked.url || asked.schema) {
-    ShowQuestion(std::move(lines));
+    ShowQuestion(std::move(lines), asked.question);
     return AskForm(question, asked);
   }
   std::string line;
@@ -542,7 +544,7 @@ bool TerminalClient::AskInput(const OpenQuestion& question) {
     const std::string number = "  " + std::to_string(i + 1) + ". ";
     Append(lines, Wrap(VisibleLine(options[i]), screen_.columns(), number, "     "));
   }
-  ShowQuestion(std::move(lines));
+  ShowQuestion(std::move(lines), asked.question);
   const auto is_number = [](const std::string& text) {
     return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
   };

@@ -32,7 +32,7 @@ Glyph GlyphOf(wchar_t character, int column, int columns) {
 
 }  // namespace
 
-EditWindow WindowOf(const EditedText& edited, int columns, int most, std::size_t& first) {
+EditWindow WindowOf(const TypedText& edited, int columns, int most, std::size_t& first) {
   const std::wstring whole = std::wstring(edited.prompt).append(edited.text);
   const std::size_t cursor = edited.prompt.size() + edited.cursor;
   std::vector<std::size_t> begins{0};  // of the rows, in `whole`

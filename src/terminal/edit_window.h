@@ -14,7 +14,7 @@ struct EditWindow {
   bool operator==(const EditWindow&) const = default;
 };
 
-struct EditedText {
+struct TypedText {
   std::wstring_view prompt, text;
   std::size_t cursor = 0;  // in `text`
 };
@@ -22,6 +22,6 @@ struct EditedText {
 // a row that is full is followed by another one. If there are more than `most` rows, those around the cursor, between
 // lines that count the others; `first`, the first of them, is kept for the next call. REQUIRES: columns >= 2, most
 // >= 3.
-EditWindow WindowOf(const EditedText& edited, int columns, int most, std::size_t& first);
+EditWindow WindowOf(const TypedText& edited, int columns, int most, std::size_t& first);
 
 }  // namespace reprise

@@ -35,6 +35,7 @@ constexpr KeyAction kActions[] = {
     {"delete-line", "ctrl-u", L"em-kill-line", "deletes the text"},
     {"delete-rest", "ctrl-k", L"ed-kill-line", "deletes what follows the cursor"},
     {"insert-deleted", "ctrl-y", L"em-yank", "inserts what was deleted last"},
+    {"redraw", "ctrl-l", L"reprise-redraw", "draws the screen again"},
     {"keys", "?", nullptr, "at an empty line: shows these keys"},
     {"leave", "ctrl-d", nullptr, "leaves, at an empty line"},
     {"suspend", "ctrl-z", nullptr, "stops this program until `fg`"},

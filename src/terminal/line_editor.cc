@@ -33,7 +33,7 @@ constexpr std::size_t kHistory = 500;
 constexpr const wchar_t* kTakeKey = L"\x1b[9001~";
 // Esc, which libedit would take for the beginning of a longer key.
 constexpr const wchar_t* kViEscape = L"\x1b[9002~";
-constexpr int kLeastRows = 3;  // of the edited text
+constexpr int kLeastEditRows = 3;  // of the edited text
 constexpr std::wstring_view kWidePasteEnd = L"\x1b[201~";
 
 // Looked up at run time, like libcurl, because only terminal clients need it.
@@ -183,7 +183,6 @@ class LibEdit final : public LineEditor {
     Bind(L"\\e[D", L"ed-prev-char");
     Bind(L"\\e[3~", L"ed-delete-next-char");
     Bind(kTakeKey, L"reprise-take");
-    Bind(L"^L", L"reprise-redraw");
     if (is_vi) Bind(kViEscape, L"vi-command-mode");
     library_.set(edit_, EL_BIND, L"?", L"reprise-keys", static_cast<wchar_t*>(nullptr));
   }
@@ -221,12 +220,12 @@ class LibEdit final : public LineEditor {
     winsize size{};
     if (::ioctl(::fileno(out_), TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return;
     columns_ = std::max<int>(size.ws_col, 2);
-    most_rows_ = std::max(size.ws_row / 2, kLeastRows);
+    most_rows_ = std::max(size.ws_row / 2, kLeastEditRows);
   }
 
   EditWindow Window() const {
     const auto [before, behind] = AroundCursor();
-    const EditedText edited{prompt_, {before.data(), before.size() + behind.size()}, before.size()};
+    const TypedText edited{prompt_, {before.data(), before.size() + behind.size()}, before.size()};
     return WindowOf(edited, columns_, most_rows_, first_row_);
   }
 
@@ -495,6 +494,7 @@ class LibEdit final : public LineEditor {
       std::string key;
       switch (keys_.NextKey(key)) {
         case KeySource::Came::kKey:
+          if (key == "\r") Show();  // what is sent was seen
           if (!MenuTakes(key)) key_ = key == kEscapeKey ? kViEscape : Wide(key);
           break;
         case KeySource::Came::kGivenUp:

@@ -352,12 +352,8 @@ void RunView::Heard(const AgentEvent& event) {
                  [&](const event::ApprovalRequired& e) {
                    EndText();
                    if (e.tool_name != kNetworkTool) labels_[e.call_id] = CallLabel(e.tool_name, e.tool_input);
-                   doing_ = "waiting for you";
                  },
-                 [&](const event::InputRequired&) {
-                   EndText();
-                   doing_ = "waiting for you";
-                 },
+                 [&](const event::InputRequired&) { EndText(); },
                  [&](const event::Approved& e) {
                    doing_ = "running " + Label(e.call_id);
                    allowed_.insert(e.call_id);
@@ -413,10 +409,11 @@ void RunView::Heard(const AgentEvent& event) {
              event.payload);
 }
 
-std::string RunView::StatusLine() const {
+std::string RunView::StatusLine(bool asks) const {
   const auto passed = Clock::now() - begun_;
   const auto step = static_cast<std::size_t>(passed / kSpinnerStep);
-  std::string line = std::string(kSpinner[step % kSpinner.size()]) + " " + doing_ + " · " + Seconds(passed);
+  std::string line = std::string(kSpinner[step % kSpinner.size()]) + " " + (asks ? "waiting for you" : doing_) + " · " +
+                     Seconds(passed);
   if (const auto tokens = input_tokens_ + output_tokens_; tokens != 0) {
     line += " · " + Grouped(tokens) + " tokens";
   }
@@ -428,7 +425,7 @@ std::string RunView::Context() const {
   return "context " + std::to_string(context_tokens_ * 100 / context_window_) + " %";
 }
 
-std::vector<std::string> RunView::Below() const {
+std::vector<std::string> RunView::Below(bool asks) const {
   std::vector<std::string> below;
   if (text_) below = text_->Tail();
   for (const auto& [id, kept] : output_) {
@@ -447,7 +444,7 @@ std::vector<std::string> RunView::Below() const {
     below.push_back(style_.Paint(Style::kDim, CutToWidth("  " + line, screen_.columns())));
   }
   if (running_ && live_)
-    below.push_back(style_.Paint(Style::kDim, CutToWidth(WithoutTabs(StatusLine()), screen_.columns())));
+    below.push_back(style_.Paint(Style::kDim, CutToWidth(WithoutTabs(StatusLine(asks)), screen_.columns())));
   return below;
 }
 

@@ -41,8 +41,8 @@ class RunView {
   // Shows the last folded text, and the next time all folded texts. False if there is none.
   bool Unfold();
 
-  // The lines for the place below, now.
-  std::vector<std::string> Below() const;
+  // The lines for the place below, now. `asks`: a question waits for the person.
+  std::vector<std::string> Below(bool asks) const;
   // The tokens of the last request and its response, with which the next request begins.
   std::uint64_t context_tokens() const { return context_tokens_; }
   // "context 12 %": how much of the model's window the conversation fills; empty if unknown.
@@ -76,7 +76,7 @@ class RunView {
   void Note(const std::string& text);
   void Fact(Style::Role role, const std::string& text);
   std::string Label(const std::string& call) const;
-  std::string StatusLine() const;
+  std::string StatusLine(bool asks) const;
 
   Screen& screen_;
   const Style& style_;

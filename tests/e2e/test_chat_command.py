@@ -72,7 +72,7 @@ def test_a_pipe_is_told_what_waits_and_its_lines_do_not_answer_it(server, provid
     provider.plan(tools(call("write_file", {"path": "f.txt", "content": "1"})))
     server.client.start("c", "do it").until("approval_required")
     status, _, err = chat(server, ["y", "/approvals"])
-    assert status == 1 and "int_001 waits for you in this chat (/follow shows it)" in err
+    assert status == 1 and "a turn waits for you in this chat (/follow shows it)" in err
     assert len(server.client.get("/approvals").json["approvals"]) == 1 and not list(server.home.workspace.iterdir())
     provider.plan(text("done"))
     assert chat(server, ["/follow", "y"])[0] == 0 and (server.home.workspace / "f.txt").exists()

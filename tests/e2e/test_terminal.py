@@ -133,7 +133,7 @@ def test_ctrl_c_at_the_prompt_clears_the_line_first_and_leaves_second(chat, serv
 def test_ctrl_c_while_it_runs_cancels_and_the_client_stays(chat, server, provider):
     provider.plan(text("half", Gate()))
     chat.say("hi").until("half").type(CTRL_C).until("(cancelled)").ready().type(CTRL_D)
-    assert chat.end() == 1 and server.client.interaction("c", "int_001")["status"] == "CANCELLED"
+    assert chat.end() == 0 and server.client.interaction("c", "int_001")["status"] == "CANCELLED"
 
 
 def test_leaving_at_a_question_leaves_it_open_and_the_chat_asks_it_again(chat, open_chat, server, provider):
@@ -142,7 +142,7 @@ def test_leaving_at_a_question_leaves_it_open_and_the_chat_asks_it_again(chat, o
     chat.end()
     assert len(waiting(server)) == 1
     again = open_chat()
-    again.until("int_001 waits for you").until("do it").until("write_file f.txt").until("[e]dit the arguments, [1] more: ").answer("y").until("done").ready()
+    again.until("a turn waits for you").until("do it").until("write_file f.txt").until("[e]dit the arguments, [1] more: ").answer("y").until("done").ready()
     assert files(server) == ["f.txt"]
 
 
@@ -195,7 +195,7 @@ def test_a_server_that_stops_is_named(chat, server, provider):
     chat.say("hi").until("half")
     server.stop()
     chat.until("the server is stopping").ready().type(CTRL_D)
-    assert chat.end() == 1
+    assert chat.end() == 0
 
 
 def form(make_server, provider, question):
@@ -275,7 +275,7 @@ def test_edit_and_undo_where_there_is_nothing_say_so(chat):
 def test_undo_of_the_first_message_goes_to_a_new_chat_and_keeps_the_old_one(chat, server, provider):
     provider.plan(text("one"), text("two"), text("three"))
     chat.say("hi").until("one").ready().say("ho").until("two").ready()
-    chat.say("/undo").until("back to int_001").ready("ho")
+    chat.say("/undo").until("turn 1 is the last one now: hi (/redo goes forward again)").ready("ho")
     chat.type(CLEAR).say("/undo").until("chat chat_").until("chat c is kept: /redo, or /resume c, goes back to it").ready("hi")
     chat.type(CLEAR).say("/undo").until("there is nothing to undo yet").ready()
     chat.say("hey").until("three").ready().say("/resume c").until("> hi").ready()

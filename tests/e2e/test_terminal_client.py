@@ -202,7 +202,7 @@ def test_a_question_is_asked_again_when_its_server_has_gone(alone, home):
     chat = alone().opened().ready().say("write z.txt: zed").until("allow?")
     for number in (signal.SIGTERM, signal.SIGKILL):
         os.kill(int((data_folder(home) / ".lock").read_text().split()[0]), number)
-        chat.until("int_001 waits for you").until("allow?")
+        chat.until("a turn waits for you").until("allow?")
     chat.answer("y").until("created").ready()
     assert (home.path / "z.txt").read_text() == "zed"
 
@@ -230,6 +230,16 @@ def test_a_terminal_that_can_only_print_gets_no_escapes(alone, home):
     chat.answer("y\r").until("ran").type(CTRL_D)
     chat.end()
     assert b"\x1b" not in chat.raw
+
+
+def test_a_terminal_that_can_only_print_has_the_same_answers_and_commands(alone, home):
+    chat = alone(TERM="dumb").opened().say("run: echo ran").until("allow?").answer("n").until("(cancelled)").until("> ")
+    chat.say("/chats").until("1. chat_").until("> ").say("/mode").until("asks before: ").until("> ")
+    chat.say("/model").until("/model offline").until("in use").until("> ").say("/history").until("[1] int_001").until("> ")
+    chat.say("run: echo again").until("1. ").until("allow?").answer("1").until("\n  again").until("> ")
+    chat.say("run: echo again").until("● run_shell echo again").until("\n  again").until("> ").say("/mode all").until("is shown and allowed").until("> ")
+    chat.say("write a.txt: hi").until("+hi").until("> ").say("/diff").until("+hi").until("> ").say("/quit")
+    assert chat.end() == 0 and b"\x1b" not in chat.raw
 
 
 def test_a_configuration_here_keeps_no_chats_here(home):
@@ -440,9 +450,9 @@ def test_commands_of_a_chat(attached, server, provider):
     chat.say("first").until("one").ready().say("second").until("two").ready()
     chat.say("/edit 1 other").until("branch of their own").until("three").ready()
     chat.say("/branches").until("1. second").until("int_002").until("2. other").until("this one").until("int_003").ready("/branches")
-    chat.type("1\r").until("ends at int_002").ready()
+    chat.type("1\r").until("turn 2 is the last one now: second").ready()
     chat.say("/history").until("[1] int_001").until("[2] int_002").ready()
-    chat.say("/undo").until("back to int_001").ready("second").type(CLEAR).say("/redo").until("forward to int_002").ready()
+    chat.say("/undo").until("turn 1 is the last one now").ready("second").type(CLEAR).say("/redo").until("turn 2 is the last one now: second").ready()
     chat.say("/regenerate").until("four").ready()
     chat.say("/usage").until("this branch:").ready().say("/model").until("test/scripted").until("in use").ready("/model").type(CTRL_C).ready()
     chat.say("/mode").until("here: ask").until("the server: ask").ready().say("/tasks").until("no plan and no tasks").ready()
@@ -539,7 +549,7 @@ def test_what_was_said_is_summed_up_on_request(attached, provider):
     provider.answer_with(lambda request: text("in short" if "sum up" in request.messages[0]["content"] else "fine"))
     chat = attached()
     chat.say("/compact").until("nothing to summarise yet").ready()
-    chat.say("first").until("fine").ready().say("/compact").until("summarised for the model").ready()
+    chat.say("first").until("fine").ready().say("/compact").until("only the model gets the summary").ready()
     chat.say("second").until("are summarised from now on").until("fine").ready().say("/compact third").until("are summarised from now on").ready()
     assert any("in short" in m["content"] for m in provider.requests[-1].messages)
 

@@ -297,6 +297,95 @@ def test_no_dead_line_stays_after_a_resize(attached, provider, sizes, asks):
         assert any(line.startswith("> go") for line in screen) or rows < 20, screen
 
 
+def test_a_drag_of_the_window_is_drawn_when_it_rests(attached, provider):
+    provider.plan(text("fine"))
+    chat = attached()
+    chat.say("hello marker").until("fine").ready()
+    before = len(chat.raw)
+    for columns in range(119, 79, -1):
+        chat.resize(columns, 40).quiet(0.01)
+    chat.quiet(1)
+    assert 1 <= chat.raw.count(b"hello marker", before) < 10, "it is drawn for sizes that are gone"
+    assert b"\x1b[2J" not in chat.raw, "tmux keeps a screen that is cleared at once in its history"
+    before = len(chat.ready().raw)
+    chat.type(b"\x0c").quiet(0.5)
+    assert chat.raw.count(b"hello marker", before) == 1, "Ctrl-L draws the screen again"
+    chat.ready()
+
+
+# --- long texts ------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("rows", [12, 40])
+def test_a_text_taller_than_the_screen_is_seen_around_its_cursor(attached, server, provider, rows):
+    provider.plan(text("fine"))
+    chat = attached(rows=rows)
+    pasted = "\n".join(f"line {n}" for n in range(5000))
+    chat.paste(pasted).ready_for("line 4999")
+    shown = [line for line in chat.screen if re.fullmatch(r"line \d+", line)]
+    assert f"↑ {5000 - len(shown):,} more rows" in chat.screen and len(shown) >= 5 and any("ask" in line for line in chat.screen), chat.screen
+    chat.type(b"\x1b[H").type("START ").shows("> START line 0", "line 1")
+    assert chat.screen[-1] == f"↓ {5000 - len(shown):,} more rows"
+    chat.type(b"\x1b[F").ready_for("line 4999").type("!\r").until("fine").ready()
+    assert messages(server) == [f"START {pasted}!"]
+
+
+@pytest.mark.parametrize("lines", [60, 400])
+def test_a_question_is_on_the_screen_again_after_its_arguments_were_edited(attached, server, provider, lines):
+    content = "".join(f"row {n}\n" for n in range(lines))
+    provider.plan(tools(call("write_file", {"path": "big.txt", "content": content}, "w")), text("fine"))
+    chat = attached(rows=24)
+    chat.say("write").until("allow?").answer("e").until(" more rows").quiet(0.3)
+    chat.type(CTRL_C).until("write_file big.txt").until("row 0").until("allow?").ready_for("how all:")
+    assert any("write_file big.txt" in line for line in chat.screen), chat.screen
+    chat.answer("?").until("words behind y or n").ready_for("how all:")
+    assert any("write_file big.txt" in line for line in chat.screen), chat.screen
+    chat.answer("y").until("fine").ready()
+    assert (server.home.workspace / "big.txt").read_text() == content
+
+
+def test_a_question_taller_than_the_edited_text_leaves_room_for_is_whole_again(attached, provider):
+    content = "".join(f"row {n}\n" for n in range(9))
+    provider.plan(tools(call("write_file", {"path": "small.txt", "content": content}, "w")))
+    chat = attached(rows=24)
+    chat.say("write").until("allow?").ready_for("[1] more:")
+    before = chat.screen
+    chat.answer("e").until("more rows").quiet(0.3)
+    chat.type(CTRL_C).ready_for("[1] more:").quiet(1)
+    after = [line for line in chat.screen if not re.match("[\u2800-\u28ff] ", line)]
+    assert after[0].startswith("write_file small.txt") and after == before[-len(after):], "the text pushed nothing else away"
+
+
+def test_the_line_says_who_is_waited_for_at_every_question(attached, provider):
+    provider.plan(tools(write("a.txt"), write("b.txt")))
+    chat = attached()
+    chat.say("go").until("1 more asks").answer("y").until("write_file b.txt").until("allow?").quiet(1)
+    assert any("waiting for you" in line for line in chat.screen) and not any("for the model" in line for line in chat.screen), chat.screen
+
+
+@pytest.mark.parametrize("stop", [b"n", ESC], ids=["n", "Esc"])
+def test_a_call_that_did_not_begin_is_told_so(attached, provider, stop):
+    provider.plan(tools(write("a.txt"), write("b.txt")), text("fine"))
+    chat = attached()
+    chat.say("go").until("allow?").answer(stop).until("Not run: the interaction was cancelled.").until("(cancelled)").ready()
+    chat.say("and?").until("fine").ready()
+    told = [message["content"] for message in provider.requests[-1].messages if message["role"] == "tool"]
+    assert told == ["Not run: the interaction was cancelled."] * 2
+
+
+def test_a_command_typed_in_place_of_an_edited_message_is_a_command(attached, server, provider):
+    provider.plan(text("one"), text("two"))
+    chat = attached()
+    chat.say("first").until("one").ready()
+    chat.type(ESC + ESC).ready_for("edit> first").type(CLEAR).ready_for("edit>").type("/tasks\r").until("no plan and no tasks").ready()
+    chat.type(ESC + ESC).ready_for("edit> first").type(CLEAR).ready_for("edit>").type("/nonsense\r").until("no such command").ready()
+    assert messages(server) == ["first"] and len(provider.requests) == 1
+    chat.type(ESC + ESC).ready_for("edit> first").type(CLEAR).ready_for("edit>").type("//tasks\r").until("two").ready()
+    assert messages(server) == ["/tasks"]
+    chat.type(ESC + ESC).ready_for("edit> //tasks").type("\r").until("(not changed)").ready()
+    chat.type(ESC + ESC).ready_for("edit> //tasks").type(CLEAR).ready_for("edit>").type("/quit\r")
+    assert chat.end() == 0 and messages(server) == ["/tasks"]
+
+
 # --- what the terminal is asked for ----------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("number", [None, signal.SIGTERM, signal.SIGSEGV, signal.SIGABRT], ids=["end", "TERM", "SEGV", "ABRT"])

@@ -205,7 +205,7 @@ def test_branches_and_models_are_chosen(attached, server, provider):
     provider.answer_with(lambda request: text("fine"))
     chat = attached()
     chat.say("first").until("fine").ready().say("/edit 1 other").until("fine").ready()
-    opens(chat.say("/branches"), "› 1. first", "  2. other").type("\r").until("ends at int_001").ready()
+    opens(chat.say("/branches"), "› 1. first", "  2. other").type("\r").until("turn 1 is the last one now").ready()
     opens(chat.say("/model"), "›").type("scri").quiet(0.1)
     chat.type("\r").until("the next messages go to test/scripted").ready()
 

@@ -255,7 +255,7 @@ def test_undo_brings_the_message_back_and_redo_goes_past_the_first_turn(open_cha
         chat.say(said).until(answer).ready()
     for said in ("third", "second", "first"):
         chat.type(CLEAR).say("/undo").until("/redo").ready(said)
-    chat.type(CLEAR).say("/redo").until("chat c").ready().say("/redo").until("forward to int_002").ready().say("/redo").until("forward to int_003").ready()
+    chat.type(CLEAR).say("/redo").until("chat c").ready().say("/redo").until("turn 2 is the last one now").ready().say("/redo").until("turn 3 is the last one now").ready()
     assert server.client.history("c")["head"] == "int_003"
     chat.say("/redo").until("nothing to redo").ready()
 
@@ -265,7 +265,7 @@ def test_undo_with_files_lists_them_before_and_after(open_chat, allowing, provid
                   text("done"))
     chat = open_chat(allowing)
     chat.say("hi").until("hello").ready().say("write").until("done").ready()
-    chat.say("/undo files").until("(to put back: a.txt, deleted)").until("(to put back: b.txt, deleted)").until("back to int_001").until("put back: a.txt, b.txt").ready("write")
+    chat.say("/undo files").until("(to put back: a.txt, deleted)").until("(to put back: b.txt, deleted)").until("turn 1 is the last one now").until("put back: a.txt, b.txt").ready("write")
     assert not list(allowing.home.workspace.iterdir())
 
 
