@@ -40,9 +40,8 @@ export function InputCard({ input }: { input: PendingInput }) {
   };
   // A number key picks an option, unless the focus is in a field.
   const onKey = (e: KeyboardEvent): void => {
-    const writing = e.target instanceof HTMLInputElement || isWriting(e.target);
     const option = options[Number(e.key) - 1];
-    if (writing || busy || e.repeat || e.ctrlKey || e.altKey || e.metaKey || option === undefined || e.timeStamp < drawn.current + SOON) return;
+    if (e.target instanceof HTMLInputElement || isWriting(e.target) || busy || e.repeat || e.ctrlKey || e.altKey || e.metaKey || option === undefined || e.timeStamp < drawn.current + SOON) return;
     e.preventDefault();
     void answer(option);
   };
