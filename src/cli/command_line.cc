@@ -260,7 +260,9 @@ class Grammar {
             "the other answer to the approval at @EVENT")
         ->type_name("ANSWER")
         ->check(CLI::IsMember({"yes", "no"}));
-    CLI::Option* result = command->add_option("--result", changes.result, "another result of the call at @EVENT");
+    CLI::Option* result = command->add_option_function<std::string>(
+        "--result", [&changes](const std::string& text) { changes.result = text; },  // may be empty
+        "another result of the call at @EVENT");
     result->type_name("TEXT");
     command
         ->add_option_function<std::string>(
