@@ -182,10 +182,10 @@ def test_a_session_that_fails_holds_up_no_other(make_home):
 def test_what_is_not_asked_for_is_counted(make_home, tmp_path):
     home, export = make_home(), DATA / "chatgpt/conversations.json"
     told = imported(home, "--from", "chatgpt", "--folder", "/x", export)
-    assert (told["imported"], told["passed_over"], told["without_folder"]) == ([], 2, 2)
-    said = reprise(home, "--from", "chatgpt", "--since", "1h", export).stdout
-    assert said == "not among those asked for: 2 sessions\nnothing was found to import\n"
-    assert "2 sessions, of which 2 say no folder" in reprise(home, "--from", "chatgpt", "--folder", "/x", "--list", export).stderr
+    assert (told["imported"], told["passed_over"], told["without_folder"]) == ([], 3, 3)
+    said = reprise(home, "--from", "chatgpt", "--folder", "/x", export).stdout
+    assert said == "not among those asked for: 3 sessions, of which 3 say no folder\nnothing was found to import\n"
+    assert "3 sessions, of which 3 say no folder" in reprise(home, "--from", "chatgpt", "--folder", "/x", "--list", export).stderr
     assert reprise(home, "--from", "gemini", tmp_path).stdout == "nothing was found to import\n"
     assert "passed_over" not in imported(home, export)
 

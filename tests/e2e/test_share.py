@@ -349,20 +349,19 @@ def test_secrets_and_names_are_taken_out_of_every_format(world, provider, form):
 
 
 def test_no_digest_is_left_to_guess_a_text_by(world, provider):
-    (world.root / "pin").write_text("4711")
-    (world.root / "AGENTS.md").write_text("The customer is Hugendubel.\n")
+    (world.root / "pin").write_text("z4711")  # no digits of a digest
     provider.plan(tools(call("run_shell", {"command": "printf 'pin=%s' $(cat pin) > out.cfg; printf fine > other.cfg"}, "call_1")), text("Done."))
     stream = world.client.start("pins", "Run it.")
     world.client.approve("pins", "int_001", stream.until("approval_required")["approval_id"]).expect(200)
     stream.finish()
-    digests = [f"sha256:{hashlib.sha256(f'pin={pin:04}'.encode()).hexdigest()}" for pin in (4711, 4712)]
+    digests = [f"sha256:{hashlib.sha256(f'pin=z{pin}'.encode()).hexdigest()}" for pin in (4711, 4712)]
     page = world.export("pins", "--format", "html")[0]
-    assert digests[0] in page and "Hugendubel" in page and digests[1] not in page
-    page, said = world.export("pins", "--format", "html", "--redact-word", "4711", "--redact-word", "Hugendubel")
-    assert digests[0] not in page and "4711" not in page and "Hugendubel" not in page and 'the text "4711"' in said
+    assert digests[0] in page and digests[1] not in page
+    page, said = world.export("pins", "--format", "html", "--redact-word", "z4711")
+    assert digests[0] not in page and "z4711" not in page and 'the text "z4711"' in said
     bundle = json.loads(json.loads(re.search(r'(?<=id="data">).*?(?=</script>)', page, re.S)[0])["bundle"])
     kept = {json.loads(leaf["text"])["kind"] for leaf in bundle["leaves"] if "text" in leaf}
-    assert kept >= {"said", "tool_call", "answer"} and not kept & {"files_changed", "body"}
+    assert kept >= {"said", "tool_call", "answer"} and "files_changed" not in kept
 
 
 def test_the_name_of_a_chat_is_taken_out_too(world, provider):
