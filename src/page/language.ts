@@ -10,16 +10,17 @@ export const LANGUAGES: Record<string, Language> = {
 };
 
 // Reasons of the server in the language of the page, with {} for names. They are known part by part; a part that is not known stays English.
-let served: [RegExp, string][] = [];
+let served: [string, string][] = [];
 export function inWords(reason: string): string {
-  for (const [pattern, words] of served) {
-    const found = pattern.exec(reason);
-    if (found) return words.replace("{}", () => inWords(found[1] ?? ""));
+  for (const [known, words] of served) {
+    const [before, after] = known.split("{}") as [string, string?];
+    if (reason === known) return words;
+    const name = after !== undefined && reason.startsWith(before) && reason.endsWith(after) ? reason.slice(before.length, reason.length - after.length) : "";
+    if (name && !/; |: |, /.test(name)) return words.replace("{}", () => inWords(name));
   }
   const between = ["; ", ": ", ", "].find((each) => served.length > 0 && reason.includes(each));
   return between ? reason.split(between).map(inWords).join(between) : reason;
 }
-const patternOf = (words: string): RegExp => new RegExp(`^${words.replace(/[()]/g, "\\$&").replace("{}", "((?:(?!; |: |, ).)+)")}$`);
 
 let english: [object, object] | null = null; // the texts that another language has replaced
 
@@ -34,7 +35,7 @@ export async function translate(): Promise<string> {
     english ??= [{ ...t }, { ...v }];
     Object.assign(t, other?.page ?? english[0]);
     Object.assign(v, other?.views ?? english[1]);
-    served = Object.entries(other?.served ?? {}).map(([words, these]) => [patternOf(words), these]);
+    served = Object.entries(other?.served ?? {});
   }
   document.documentElement.lang = language;
   document.documentElement.dir = rightToLeft ? "rtl" : "ltr";
