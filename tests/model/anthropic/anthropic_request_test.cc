@@ -132,13 +132,15 @@ TEST_CASE("Anthropic request: blocks come back in their places", "[anthropic]") 
   CHECK(content[4]["id"] == "1");
 }
 
-TEST_CASE("Anthropic request: thinking that nobody has signed stays here", "[anthropic]") {
+TEST_CASE("Anthropic request: thinking that nobody has signed stays here, where signatures are wanted", "[anthropic]") {
   for (const char* block :
        {R"({"type":"thinking","thinking":"hm"})", R"({"type":"thinking","thinking":"hm","signature":""})"}) {
     Message answer = Say(Role::kAssistant, "text");
     answer.extras = R"({"anthropic_blocks":[)" + std::string(block) + "]}";
-    CHECK(Build({Say(Role::kUser, "a"), answer})["messages"][1]["content"] ==
-          Json::parse(R"([{"type":"text","text":"text"}])"));
+    const Messages messages(std::vector<Message>{Say(Role::kUser, "a"), answer});
+    const auto json = ParseJson(BuildMessagesRequest({"claude", messages, {}}, {}, {}, {.sends_unsigned = false}));
+    REQUIRE(json);
+    CHECK((*json)["messages"][1]["content"] == Json::parse(R"([{"type":"text","text":"text"}])"));
   }
 }
 
@@ -174,7 +176,7 @@ TEST_CASE("Anthropic request: blocks go back only to their provider", "[anthropi
   answer.extras = ExtrasOf({{.kind = AnthropicBlock::Kind::kVerbatim, .json = kThinking},
                             {.kind = AnthropicBlock::Kind::kText, .text_bytes = 4}},
                            "claude");
-  const std::vector<Message> messages{Say(Role::kUser, "a"), answer};
+  const Messages messages(std::vector<Message>{Say(Role::kUser, "a"), answer});
   const auto content_for = [&](std::string_view provider) {
     return Json::parse(BuildMessagesRequest({"m", messages, {}}, {}, provider))["messages"][1]["content"];
   };
