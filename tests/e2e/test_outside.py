@@ -480,9 +480,7 @@ def test_approving_all_on_the_page_leaves_it_out(server, provider, browse):
     provider.plan(tools(call("run_shell", {"command": "echo 1"}, "a"), call("run_shell", {"command": "echo 2"}, "b"), call("run_shell", {"command": SEE, **WHY}, "d")), text("the end"))
     page = browse(server)
     page.say("work")
-    while page.all("show-unseen"):
-        page.press("show-unseen")
-    page.press("approve-all")
+    page.approve_all()
     page.until(lambda: len(lines(server.client, "approved")) == 2, "two are approved")
     assert [a["call_id"] for a in server.client.get("/approvals").json["approvals"]] == ["d"]
     page.press("deny")

@@ -251,19 +251,9 @@ def test_one_by_one_or_all(server, provider, browse):
     page.script("arguments[0].scrollIntoView({block: 'center'})", first)
     first.click()
     page.until(lambda: len(page.all("approval-card")) == 2, "two cards")
-    approve_all(page)
+    page.approve_all()
     page.until_text("answer", "done")
     assert (server.home.workspace / "log.txt").read_text().split() == ["1", "2"]
-
-
-def approve_all(page):
-    """Looks at every call first, as the page demands."""
-    def is_seen():
-        for each in page.all("show-unseen"):
-            each.click()
-        return page.one("approve-all").is_enabled()
-    page.until(is_seen, "all calls to be seen")
-    page.one("approve-all").click()
 
 
 # The commands whose card has been in the window below the message that sticks.
@@ -295,7 +285,7 @@ def test_what_was_not_seen_is_not_approved(server, provider, browse, size, count
     assert not page.one("approve-all").is_enabled()
     page.script("document.querySelector('[data-testid=approve-all]').click()")
     assert len(server.client.get("/approvals").json["approvals"]) == count, "nothing was answered"
-    approve_all(page)
+    page.approve_all()
     assert set(page.script("return [...window.seenCommands]")) == set(commands)
     page.until_text("answer", "done")
     assert sorted((server.home.workspace / "log.txt").read_text().split()) == sorted(str(n) for n in range(count))
@@ -321,7 +311,7 @@ def test_a_card_taller_than_the_window_is_seen_when_all_of_it_was(server, provid
     page.all("edit-arguments")[-1].click()
     page.until(lambda: not page.one("approve-all").is_enabled(), "the changed call is left out")
     page.press("keep-arguments")
-    approve_all(page)
+    page.approve_all()
     page.until_text("answer", "done")
 
 

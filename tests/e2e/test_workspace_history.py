@@ -219,7 +219,7 @@ def test_changes_beyond_the_limit_are_counted_and_undo_says_so(world, browse):
     chat = Terminal(world.home, "chat", "c", "--url", f"http://127.0.0.1:{world.server.port}").opened()
     try:
         chat.say("/undo files").until(f"{omitted:,} more changed files cannot be put back").until("with \"force\"").ready()
-        chat.say("/undo force").until("back to int_001").type("\x15").ready().say("/quit")
+        chat.say("/undo force").until("turn 1 is the last one now").type("\x15").ready().say("/quit")
         assert chat.end() == 0
     finally:
         chat.kill()
@@ -519,7 +519,7 @@ def test_the_terminal_client_shows_what_an_imported_chat_would_write_and_asks(st
         chat.say("/undo force").until("absolute, created; conflict: an imported link that may lead out").until("direnv runs or obeys this by itself")
         chat.until("evil.test").until("new file mode 100755").until("was not seen here: write it?").answer("n").until("(nothing has changed)").ready()
         assert world.tree() == before and world.head() == "int_002"
-        chat.say("/undo force").until("write it?").answer("y").until("back to int_001").type("\x15").ready().say("/quit")
+        chat.say("/undo force").until("write it?").answer("y").until("turn 1 is the last one now").type("\x15").ready().say("/quit")
         assert chat.end() == 0
     finally:
         chat.kill()
@@ -556,12 +556,12 @@ def test_the_terminal_client_shows_what_has_changed_and_takes_it_back(world):
     try:
         chat.say("/diff").until("a  modified").until("-1").until("+2").until("d/e/  created").ready().say("/diff 1").until("base  created").until("+0").ready()
         chat.say("/diff 7").until("there is no turn 7").ready()
-        chat.say("/undo files").until("back to int_001").until("put back: ").type("\x15").ready()
+        chat.say("/undo files").until("turn 1 is the last one now").until("put back: ").type("\x15").ready()
         assert (world.root / "a").read_text() == "1\n" and not (world.root / "d").exists()
         (world.root / "a").write_text("mine\n")
         chat.say("/redo files").until("a: conflict: changed by someone else since").until("force").ready()
         assert (world.root / "a").read_text() == "mine\n"
-        chat.say("/redo force").until("forward to int_002").ready()
+        chat.say("/redo force").until("turn 2 is the last one now").ready()
         assert (world.root / "a").read_text() == "2\n" and (world.root / "d/e").is_dir()
         world.script([])
         chat.say("/edit other").until("can be put back: a, modified").until("put files back?").answer("y").until("done").ready()

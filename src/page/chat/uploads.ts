@@ -93,6 +93,12 @@ export async function attachMentioned(chat: string, text: string): Promise<boole
 }
 export const filesOf = (chat: string): Promise<FileInfo[]> => get<ChatFiles>(`${chatPath(chat)}/files`).then((found) => found.files, () => []);
 
+// "10 MiB" of "the body is larger than 10 MiB"; empty if it names none.
+function limitIn(message: string): string {
+  const [size, unit] = message.split(" ").slice(-2);
+  return Number(size) > 0 && unit ? `${size} ${unit}` : "";
+}
+
 function send(chat: string, upload: Upload): void {
   if (upload.path) return void fetchPath(chat, upload).catch(() => undefined);
   const form = new FormData();
@@ -102,7 +108,7 @@ function send(chat: string, upload: Upload): void {
   request.onload = () => {
     const body = parse(request.responseText);
     if (request.status === 201 && body?.id) change(chat, upload.key, { id: body.id, name: body.filename, sent: 1 });
-    else change(chat, upload.key, { failure: request.status === 413 ? t.fileTooLarge(/\d+ \w+$/.exec(body?.error?.message ?? "")?.[0] ?? "") : (body?.error?.message ?? t.uploadFailed), isFinal: isFinal(request.status) });
+    else change(chat, upload.key, { failure: request.status === 413 ? t.fileTooLarge(limitIn(body?.error?.message ?? "")) : (body?.error?.message ?? t.uploadFailed), isFinal: isFinal(request.status) });
   };
   request.onerror = () => change(chat, upload.key, { failure: t.uploadFailed });
   request.open("POST", `${chatPath(chat)}/files`);

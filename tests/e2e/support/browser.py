@@ -142,6 +142,15 @@ class Browser:
         self.until(lambda: element.is_enabled(), f"{name} to be enabled")
         element.click()
 
+    def approve_all(self):
+        """Looks at every call first, as the page demands."""
+        def is_seen():
+            for each in self.all("show-unseen"):
+                each.click()
+            return self.one("approve-all").is_enabled()
+        self.until(is_seen, "all calls to be seen")
+        self.one("approve-all").click()
+
     def type(self, name, words, clear=False):
         element = self.one(name)
         if clear:
