@@ -253,11 +253,11 @@ Result<Interaction> Suite::TestTurn(const RecordedChat& chat, InteractionId id, 
     result.notes.emplace_back("not compared: the model is a part of this program, so no request was sent");
   }
   if (!result.problems.empty()) return turn;
-  const PresentAgent agent = TRY(AgentFor(*present_, chat, turn));
+  PresentAgent agent = TRY(AgentFor(*present_, chat, turn));
+  agent.names_servers_away = false;
   const DriftReport compared = TRY(FindDrift(turn, *chat.bodies, agent, executor_));
   for (const std::string& why : std::set(compared.not_compared.begin(), compared.not_compared.end())) {
-    // Here no server is ever connected.
-    if (!why.starts_with(kServersTools)) result.notes.push_back("not compared: " + why);
+    result.notes.push_back("not compared: " + why);
   }
   const bool is_tested = compared.requests > 0 || compared.not_compared.empty() || !checks_.empty() || live_ != nullptr;
   if (!is_tested) result.state = TurnResult::State::kSkipped;

@@ -255,9 +255,10 @@ class Comparison {
     for (const auto& [name, origin] : listed ? listed->tools : std::vector<ToldTool>()) {
       if (origin.kind != ToolOrigin::Kind::kServer) continue;
       if (std::ranges::find(away_, origin.name) != away_.end()) {
-        const std::string said = std::string(kServersTools) + origin.name + ", which is not connected here";
+        const std::string said = "tools and words of the MCP server " + origin.name + ", which is not connected here";
         auto& notes = report_.not_compared;
-        if (std::ranges::find(notes, said) == notes.end()) notes.push_back(said);
+        const bool is_news = agent_.names_servers_away && std::ranges::find(notes, said) == notes.end();
+        if (is_news) notes.push_back(said);
         continue;
       }
       const auto is_of_server = [&](const Tool* tool) { return tool->traits().origin.name == origin.name; };

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/async.h"
@@ -34,6 +33,7 @@ struct PresentAgent {
   AuditLog* audit = nullptr;           // of calls that may act outside a copy; null: none
   // Whether the configuration denies every tool of this name, also one of a server that is away. Null: not known.
   std::function<bool(const std::string& tool)> is_denied{};
+  bool names_servers_away = true;  // in DriftReport::not_compared; false where none is ever connected
 };
 
 // Puts each request of the turn together anew, along the recorded answers and results, and compares it with the one on
@@ -45,9 +45,6 @@ struct PresentAgent {
 // requests are on record. REQUIRES: CheckReplayable.
 Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bodies, const PresentAgent& agent,
                               const Executor& executor);
-
-// How DriftReport::not_compared begins for an MCP server.
-inline constexpr std::string_view kServersTools = "tools and words of the MCP server ";
 
 // How a recorded turn began.
 struct TurnStart {
