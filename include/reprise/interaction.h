@@ -57,7 +57,7 @@ class SharedText {
   SharedText() = default;
   SharedText(const char* text) : SharedText(std::string(text)) {}
   SharedText(std::string text) : text_(std::make_shared<const std::string>(std::move(text))) {}
-  // `literal`: the same as a JSON string, if somebody has it.
+  // `literal`: the same as the JSON that a stored request has for it, if somebody has that.
   SharedText(std::shared_ptr<const std::string> text, std::shared_ptr<const std::string> literal = nullptr)
       : text_(std::move(text)), literal_(std::move(literal)) {}
   std::string_view view() const { return text_ ? *text_ : std::string_view(); }

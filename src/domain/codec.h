@@ -97,6 +97,8 @@ struct RecordedRequest {
 };
 Json ToJson(const RecordedRequest& recorded);
 void AppendJson(std::string& out, const RecordedRequest& recorded);
+// SharedText::literal() of a text that many chats have: deflated if that is shorter. As slow as zlib.
+std::string PackedLiteral(std::string_view text);
 // `model`: that of a request which names none.
 Result<SentRequest> SentRequestFromJson(const Json& json, const std::string& model = {});
 

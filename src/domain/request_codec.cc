@@ -7,6 +7,8 @@
 #include <string_view>
 #include <tuple>
 
+#include "base/deflate.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "domain/codec.h"
 #include "domain/json_reader.h"
@@ -17,6 +19,7 @@ namespace {
 constexpr std::string_view kPurposes[] = {"turn", "summary", "sub_agent"};
 constexpr std::string_view kFinishes[] = {"stop",           "tool_calls", "length", "context_window",
                                           "content_filter", "refusal",    "pause",  "other"};
+constexpr const char* kDeflated = "deflated";  // a text
 constexpr const char* kPieces[] = {"text", "head", "tail", "content", "arguments", "quoted", "file"};
 
 bool HasCall(BodyPiece::Kind kind) { return kind == BodyPiece::Kind::kArguments || kind == BodyPiece::Kind::kQuoted; }
@@ -82,9 +85,24 @@ static void AppendJson(std::string& out, const ToldModule& module) {
 
 namespace {
 
+// The bounds keep a small hostile document from becoming a large one; what is longer or more alike is stored as it is.
+constexpr std::size_t kLongestPacked = std::size_t{1} << 18, kMostPacked = 32;
+
+Result<SharedText> TextOf(const Json& deflated) {
+  const auto packed = deflated.is_string() ? DecodeBase64Url(deflated.get_ref<const std::string&>()) : std::nullopt;
+  if (!packed) return NotA("deflated piece");
+  auto text = Inflate(*packed, Packing::kDeflate, std::min(kLongestPacked, kMostPacked * packed->size()));
+  if (!text || !IsUtf8(*text)) return NotA("deflated piece");
+  return SharedText(std::make_shared<const std::string>(*std::move(text)),
+                    std::make_shared<const std::string>(DumpJson({{kDeflated, deflated}})));
+}
+
 Result<BodyPiece> PieceFromJson(const Json& json) {
   if (json.is_string()) return BodyPiece{.text = json.get<std::string>()};
   if (!json.is_object() || json.size() != 1) return NotA("piece");
+  if (const auto deflated = json.find(kDeflated); deflated != json.end()) {
+    return BodyPiece{.text = TRY(TextOf(*deflated))};
+  }
   for (int i = 1; i < static_cast<int>(std::size(kPieces)); ++i) {
     const auto value = json.find(kPieces[i]);
     if (value == json.end()) continue;
@@ -104,6 +122,20 @@ Result<BodyPiece> PieceFromJson(const Json& json) {
   }
   return NotA("piece");
 }
+
+}  // namespace
+
+std::string PackedLiteral(std::string_view text) {
+  std::string literal;
+  AppendJsonString(literal, text);
+  if (text.size() > kLongestPacked) return literal;
+  const std::string packed = Deflate(text);
+  if (packed.size() * kMostPacked < text.size()) return literal;
+  std::string deflated = DumpJson({{kDeflated, EncodeBase64Url(packed)}});
+  return deflated.size() < literal.size() ? deflated : literal;
+}
+
+namespace {
 
 Result<ToldModule> ModuleFromJson(const Json& json) {
   if (json.is_string()) return ToldModule{json.get<std::string>()};

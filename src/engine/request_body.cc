@@ -119,13 +119,11 @@ class Digests {
 
 // A text that is the same in a thousand new chats, with what each of them needs of it.
 struct KnownText {
-  explicit KnownText(std::string_view of) : text(of), digest(Digests::Shortened(Sha256Digest({of}))) {
-    AppendJsonString(literal, of);
-  }
+  explicit KnownText(std::string_view of)
+      : text(of), digest(Digests::Shortened(Sha256Digest({of}))), literal(PackedLiteral(of)) {}
   bool operator==(std::string_view other) const { return text == other; }
 
-  const std::string text, digest;
-  std::string literal;  // as a JSON string
+  const std::string text, digest, literal;
 };
 
 // Prompts and lists of tools are long; what is longer still is somebody's message. null: `text` is neither.

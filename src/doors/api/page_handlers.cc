@@ -1,10 +1,9 @@
-#include <zlib.h>
-
 #include <algorithm>
 #include <span>
 #include <string>
 #include <utility>
 
+#include "base/deflate.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "crypto/digest.h"
@@ -24,27 +23,6 @@ constexpr std::string_view kPolicy =
     "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
     "connect-src 'self'; frame-src 'self'; manifest-src 'self'; "
     "form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
-
-// For the few clients that do not accept gzip. The build has compressed `gzip`.
-std::string Unpacked(std::string_view gzip) {
-  std::string text;
-  z_stream stream{};
-  constexpr int kGzipOnly = 16 + MAX_WBITS;
-  if (::inflateInit2(&stream, kGzipOnly) != Z_OK) return text;
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(gzip.data()));
-  stream.avail_in = static_cast<uInt>(gzip.size());
-  int status = Z_OK;
-  while (status == Z_OK) {
-    const std::size_t before = text.size();
-    text.resize(before + 64 * 1024);
-    stream.next_out = reinterpret_cast<Bytef*>(text.data() + before);
-    stream.avail_out = 64 * 1024;
-    status = ::inflate(&stream, Z_NO_FLUSH);
-    text.resize(text.size() - stream.avail_out);
-  }
-  ::inflateEnd(&stream);
-  return text;
-}
 
 bool KnowsVersion(const Request& request, std::string_view etag) {
   const std::string* known = request.head.Find("if-none-match");
@@ -69,7 +47,7 @@ Outcome Show(const PageAsset& asset, const Request& request, bool changes) {
     reply.headers.emplace_back("Content-Encoding", "gzip");
     reply.body = asset.gzip;
   } else {
-    reply.body = Unpacked(asset.gzip);
+    reply.body = Inflate(asset.gzip, Packing::kGzip, asset.gzip.max_size()).value_or("");  // few clients
   }
   return reply;
 }
