@@ -52,17 +52,6 @@ std::vector<std::string> UsedCallIds(const Messages& messages) {
   return ids;
 }
 
-// Of those that are not built in.
-std::vector<ToldTool> OriginsOf(const std::vector<ToolSpec>& told, const ToolSet& tools) {
-  std::vector<ToldTool> origins;
-  for (const ToolSpec& spec : told) {
-    const Tool* const tool = tools.Find(spec.name);
-    if (tool == nullptr || tool->fixed_traits().origin.kind == ToolOrigin::Kind::kBuiltIn) continue;
-    origins.push_back({spec.name, tool->fixed_traits().origin});
-  }
-  return origins;
-}
-
 // An answer that the provider pauses more often is shown as cut off.
 constexpr int kMostPauses = 16;
 
@@ -303,26 +292,16 @@ void AgentLoop::ShowMemory() {
 
 // A model with little room gets short descriptions of its tools, because full ones would fill the request.
 const std::vector<ToolSpec>& AgentLoop::ToldSpecs() {
-  std::vector<std::string> found = FoundTools(*turn_.tools, turn_.state.messages);
-  if (told_of_ != turn_.tools || found != found_tools_ || told_planning_ != is_planning_) {
+  ToldTools::Of of{.tools = turn_.tools,
+                   .format = limits_.edit_format,
+                   .is_planning = is_planning_,
+                   .found = FoundTools(*turn_.tools, turn_.state.messages),
+                   .sub_agents = sub_agents_};
+  if (of != told_of_) {
     const bool was_short = told_shortly_.has_value();
-    told_of_ = turn_.tools;
-    told_planning_ = is_planning_;
-    found_tools_ = std::move(found);
-    std::vector<ToolSpec> specs = ToldOf(told_of_->specs(), limits_.edit_format);
-    std::erase_if(specs, [this](const ToolSpec& spec) {
-      const Tool* const tool = told_of_->Find(spec.name);
-      if (!is_planning_ && tool != nullptr && tool->fixed_traits().ends_planning) return true;
-      return told_of_->IsDeferred(spec.name) &&
-             !std::binary_search(found_tools_.begin(), found_tools_.end(), spec.name);
-    });
-    for (ToolSpec& spec : specs) {
-      const Tool* const tool = told_of_->Find(spec.name);
-      if (tool != nullptr && tool->fixed_traits().delegates) spec.description += sub_agents_;
-    }
-    told_shortly_ = ShortToolsWithin(specs, context_.budget());
-    static Interned<std::vector<ToolSpec>> known;
-    told_specs_ = known.Share(std::move(specs));
+    told_of_ = std::move(of);
+    told_ = ToldOf(told_of_);
+    told_shortly_ = ShortToolsWithin(told_->specs, context_.budget());
     if (told_shortly_ && !was_short) {
       std::string names;
       for (const std::string& name : told_shortly_->left_out) names += (names.empty() ? "" : " ") + name;
@@ -333,7 +312,7 @@ const std::vector<ToolSpec>& AgentLoop::ToldSpecs() {
                {"left_out", names}});
     }
   }
-  return told_shortly_ ? told_shortly_->specs : *told_specs_;
+  return told_shortly_ ? told_shortly_->specs : told_->specs;
 }
 
 // --- what fits -------------------------------------------------------------------------------------------------------
@@ -456,7 +435,11 @@ Async<Result<ModelResponse>> AgentLoop::SendRequest() {
   if (!view) co_return Fail(view.error());
   const std::size_t said = *parts_.said;
   if (said >= limits_.max_said) co_return Fail(TooMuchSaid(limits_.max_said));
-  sources_.tools = OriginsOf(tools, *turn_.tools);
+  sources_.tools = told_->origins;
+  if (told_shortly_) {
+    std::erase_if(sources_.tools,
+                  [&](const ToldTool& tool) { return std::ranges::count(told_shortly_->left_out, tool.name) > 0; });
+  }
   const Messages& messages = whole ? sent.messages : *view;
   estimate_ = context_.Estimate(messages, tools);
   ModelRequest request{.model = model_name_,

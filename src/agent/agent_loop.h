@@ -73,17 +73,16 @@ class AgentLoop {
   CallRunner calls_;
   Context context_;
   MessageParts message_parts_;
-  std::optional<AgentState> shown_;                          // see Sent
-  std::shared_ptr<const ToolSet> told_of_;                   // the tools described to the model
-  std::shared_ptr<const std::vector<ToolSpec>> told_specs_;  // without the tool for edits that it is not used to
-  std::vector<std::string> found_tools_;                     // deferred ones that the model knows
-  std::optional<ShortTools> told_shortly_;                   // their short descriptions, if the model has little room
-  bool is_planning_ = false, told_planning_ = false;  // the chat's mode is kPlan; it was, when told_specs_ was made
-  std::string sub_agents_;                            // those that the model is told of
-  std::string memory_;                                // the memory in the prompt; see ShowMemory
-  std::string system_;                                // the prompt of the request under way
-  RequestSources sources_;                            // its modules, and the tools
-  std::string told_by_guard_;                         // the guard's part of it
+  std::optional<AgentState> shown_;  // see Sent
+  ToldTools::Of told_of_;
+  std::shared_ptr<const ToldTools> told_;   // the tools described to the model
+  std::optional<ShortTools> told_shortly_;  // their short descriptions, if the model has little room
+  bool is_planning_ = false;                // the chat's mode is kPlan
+  std::string sub_agents_;                  // those that the model is told of
+  std::string memory_;                      // the memory in the prompt; see ShowMemory
+  std::string system_;                      // the prompt of the request under way
+  RequestSources sources_;                  // its modules, and the tools
+  std::string told_by_guard_;               // the guard's part of it
   int times_sent_back_ = 0;
   int times_paused_ = 0;               // by the provider, which then went on
   std::int64_t estimate_ = 0;          // of the request under way

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agent/context.h"
+#include "base/interned.h"
 #include "base/json.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -188,16 +189,34 @@ ToolSpec Short(ToolSpec spec) {
 
 }  // namespace
 
-std::vector<ToolSpec> ToldOf(const std::vector<ToolSpec>& specs, EditFormat format) {
+ToldTools::ToldTools(const Of& of)
+    : tools_(of.tools), format_(of.format), is_planning_(of.is_planning), found_(of.found), sub_agents_(of.sub_agents) {
   constexpr std::string_view kEdits = "edit_file", kPatch = "apply_patch";
-  const std::string_view used = format == EditFormat::kPatch ? kPatch : kEdits;
-  const std::string_view other = format == EditFormat::kPatch ? kEdits : kPatch;
-  std::vector<ToolSpec> told = specs;
-  const auto has = [&](std::string_view name) {
-    return std::ranges::any_of(specs, [&](const ToolSpec& spec) { return spec.name == name; });
-  };
-  if (has(used)) std::erase_if(told, [&](const ToolSpec& spec) { return spec.name == other; });
-  return told;
+  const std::string_view used = format_ == EditFormat::kPatch ? kPatch : kEdits;
+  const std::string_view other = format_ == EditFormat::kPatch ? kEdits : kPatch;
+  const auto& all = of.tools->specs();
+  const bool has_used = std::ranges::any_of(all, [&](const ToolSpec& spec) { return spec.name == used; });
+  for (const ToolSpec& spec : all) {
+    if (has_used && spec.name == other) continue;
+    const Tool* const tool = of.tools->Find(spec.name);
+    if (!is_planning_ && tool != nullptr && tool->fixed_traits().ends_planning) continue;
+    if (of.tools->IsDeferred(spec.name) && !std::ranges::binary_search(found_, spec.name)) continue;
+    specs.push_back(spec);
+    if (tool == nullptr) continue;
+    const ToolTraits& traits = tool->fixed_traits();
+    if (traits.delegates) specs.back().description += sub_agents_;
+    if (traits.origin.kind != ToolOrigin::Kind::kBuiltIn) origins.push_back({spec.name, traits.origin});
+  }
+}
+
+bool ToldTools::operator==(const Of& of) const {
+  return tools_.lock() == of.tools && format_ == of.format && is_planning_ == of.is_planning && found_ == of.found &&
+         sub_agents_ == of.sub_agents;
+}
+
+std::shared_ptr<const ToldTools> ToldOf(const ToldTools::Of& of) {
+  static Interned<ToldTools, 4> known;
+  return known.Share(of);
 }
 
 std::optional<ShortTools> ShortToolsWithin(const std::vector<ToolSpec>& specs, std::int64_t budget) {

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "reprise/event.h"
+#include "reprise/interaction.h"
 #include "reprise/jobs.h"
 #include "reprise/model_client.h"
 #include "reprise/tool.h"
@@ -24,8 +26,32 @@ std::string ToldOutput(std::string_view tool_name, std::string_view output, std:
 // version.
 bool IsToldOutput(std::string_view tool_name, std::string_view told, std::string_view output);
 
-// The tools that a model is told of: of edit_file and apply_patch the one that it is used to, if both are there.
-std::vector<ToolSpec> ToldOf(const std::vector<ToolSpec>& specs, EditFormat format);
+// The tools that a model is told of: of edit_file and apply_patch the one that it is used to, if both are there, and of
+// the deferred ones those that it has found.
+struct ToldTools {
+  struct Of {
+    std::shared_ptr<const ToolSet> tools{};
+    EditFormat format{};
+    bool is_planning = false;          // the tool that ends planning is there
+    std::vector<std::string> found{};  // see FoundTools
+    std::string_view sub_agents{};     // what is added to the description of the tool that delegates
+    bool operator==(const Of&) const = default;
+  };
+  explicit ToldTools(const Of& of);
+  bool operator==(const Of& of) const;
+
+  std::vector<ToolSpec> specs;
+  std::vector<ToldTool> origins;  // of those that are not built in
+
+ private:
+  const std::weak_ptr<const ToolSet> tools_;
+  const EditFormat format_;
+  const bool is_planning_;
+  const std::vector<std::string> found_;
+  const std::string sub_agents_;
+};
+// Made once for all runs that have the same tools. Thread-safe.
+std::shared_ptr<const ToldTools> ToldOf(const ToldTools::Of& of);
 
 // Short tool descriptions for a model with little room: the first sentence of each description, and only the types of
 // arguments.

@@ -258,13 +258,14 @@ Result<Options> Merged(const Sources& sources, const MaybeConfig& folder, Folder
 struct Loaded {
   Sources sources;
   Options options;
+  std::string workspace;  // the real path
 };
 
 // Options::of_folder.
 Result<Options::OfFolder> OfFolder(const std::shared_ptr<const Loaded>& loaded, const std::string& folder) {
   if (folder.empty()) return Options::OfFolder{{}, [loaded] { return Merged(loaded->sources, std::nullopt, {}); }};
-  const auto& [sources, home] = *loaded;
-  const bool is_home = folder == Resolved(home.workspace).string();
+  const auto& [sources, home, home_path] = *loaded;
+  const bool is_home = folder == home_path;
   MaybeConfig file = TRY(ReadFound(is_home && !home.folder_file.empty() ? Resolved(home.folder_file).string()
                                                                         : folder + "/" + kDefaultConfigFile));
   if (IsSameFile(file, sources.config)) file.reset();
@@ -331,7 +332,8 @@ Result<Options> LoadOptions(const Flags& flags, const Environment& environment, 
   if (with_trust && (is_open || sources.here || folder)) {
     TRY(RequireTrustOf({is_open ? sources.config : MaybeConfig(), sources.here, folder}, options));
   }
-  const auto loaded = std::make_shared<const Loaded>(Loaded{std::move(sources), options});
+  const std::string workspace = Resolved(options.workspace).string();
+  const auto loaded = std::make_shared<const Loaded>(Loaded{std::move(sources), options, workspace});
   options.of_folder = [loaded](const std::string& path) { return OfFolder(loaded, path); };
   return options;
 }

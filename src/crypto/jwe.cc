@@ -270,10 +270,18 @@ void AppendMember(std::string& out, std::string_view name, std::string_view byte
 }  // namespace
 
 Result<std::string> SealJwe(const Json& protected_members, std::string_view plaintext, const KeySet& keys) {
-  Json header = {{"alg", kAlg}, {"enc", kEnc}};
-  header.update(protected_members);
-  if (!keys.tenant().empty()) header["tenant"] = keys.tenant();
-  const std::string protected_header = EncodeBase64Url(DumpJson(header));
+  return SealJweUnder(DumpJson(protected_members), plaintext, keys);
+}
+
+Result<std::string> SealJweUnder(std::string_view members, std::string_view plaintext, const KeySet& keys) {
+  std::string header;
+  AppendJsonObject(header, [&](auto& object) {
+    object["alg"] = kAlg;
+    object["enc"] = kEnc;
+    if (members.size() > 2) header.append(1, ',').append(members.substr(1, members.size() - 2));
+    if (!keys.tenant().empty()) object["tenant"] = keys.tenant();
+  });
+  const std::string protected_header = EncodeBase64Url(header);
 
   const SecretKey content_key = SecretKey::Random();
   auto wrapped = TRY(WrapKey(keys.current().secret, content_key));

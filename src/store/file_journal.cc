@@ -16,17 +16,21 @@ constexpr int kJournalVersion = 1;
 constexpr std::string_view kJournalType = "reprise/journal";
 static_assert(JournalCipher::kOverhead == kGcmTagBytes);
 
-Json HeaderMembers(const RecordPlace& place) {
-  return {{"typ", kJournalType},
-          {"ver", kJournalVersion},
-          {"chat_id", place.chat.str()},
-          {"interaction_id", place.interaction->str()}};
+std::string HeaderMembers(const RecordPlace& place) {
+  std::string text;
+  AppendJsonObject(text, [&](auto& members) {
+    members["typ"] = kJournalType;
+    members["ver"] = kJournalVersion;
+    members["chat_id"] = place.chat.str();
+    members["interaction_id"] = place.interaction->str();
+  });
+  return text;
 }
 
 Result<void> CheckMembers(const RecordPlace& place, std::string_view header) {
   const auto json = ParseJson(header);
   if (!json || !json->is_object()) return Fail(IntegrityError("auth", place, "the journal's header is damaged"));
-  const Json expected = HeaderMembers(place);
+  const Json expected = *ParseJson(HeaderMembers(place));
   for (const auto& [name, value] : expected.items()) {
     const auto member = json->find(name);
     if (member != json->end() && *member == value) continue;
@@ -52,9 +56,9 @@ std::string Checksum(std::string_view record) {
 }  // namespace
 
 Result<JournalCipher> JournalCipher::Create(const RecordPlace& place, const KeySet* keys) {
-  if (keys == nullptr) return JournalCipher(DumpJson(HeaderMembers(place)), std::nullopt);
+  if (keys == nullptr) return JournalCipher(HeaderMembers(place), std::nullopt);
   SecretKey key = SecretKey::Random();
-  auto header = TRY(SealJwe(HeaderMembers(place), key.bytes(), *keys));
+  auto header = TRY(SealJweUnder(HeaderMembers(place), key.bytes(), *keys));
   return JournalCipher(std::move(header), std::move(key));
 }
 

@@ -42,19 +42,31 @@ Result<void> CheckSize(std::string_view text) {
 }
 
 // Members of the protected header, by name. Written to disk: part of the file format.
-Json ProtectedMembers(const RecordPlace& place, const RecordLinks& links) {
-  Json members = {{"typ", TypeOf(place)}, {"ver", kRecordVersion}, {"chat_id", place.chat.str()}};
-  if (place.file) members["file_id"] = place.file->str();
-  if (!place.blob.empty()) members["blob"] = place.blob;
-  if (!place.interaction) return members;
-  members["interaction_id"] = place.interaction->str();
-  if (!place.question.empty()) {
-    members["question_id"] = place.question;
-    return members;
-  }
-  members["parent_id"] = links.parent ? Json(links.parent->str()) : Json();
-  members["parent_digest"] = links.parent_digest ? Json(*links.parent_digest) : Json();
-  return members;
+std::string ProtectedMembers(const RecordPlace& place, const RecordLinks& links) {
+  std::string text;
+  AppendJsonObject(text, [&](auto& members) {
+    members["typ"] = TypeOf(place);
+    members["ver"] = kRecordVersion;
+    members["chat_id"] = place.chat.str();
+    if (place.file) members["file_id"] = place.file->str();
+    if (!place.blob.empty()) members["blob"] = place.blob;
+    if (!place.interaction) return;
+    members["interaction_id"] = place.interaction->str();
+    if (!place.question.empty()) {
+      members["question_id"] = place.question;
+      return;
+    }
+    const auto write = [&](const char* name, const std::optional<std::string>& value) {
+      if (value) {
+        members[name] = *value;
+      } else {
+        members[name] = nullptr;
+      }
+    };
+    write("parent_id", links.parent ? std::optional(links.parent->str()) : std::nullopt);
+    write("parent_digest", links.parent_digest);
+  });
+  return text;
 }
 
 bool Says(const Json& header, const char* name, std::string_view value) {
@@ -113,7 +125,7 @@ class SealedFormat final : public RecordFormat {
 
   Result<SealedRecord> Seal(const RecordPlace& place, const RecordLinks& links,
                             std::string_view plaintext) const override {
-    auto text = TRY(SealJwe(ProtectedMembers(place, links), plaintext, *keys_));
+    auto text = TRY(SealJweUnder(ProtectedMembers(place, links), plaintext, *keys_));
     TRY(CheckSize(text));
     auto digest = TRY(RecordDigest(text));
     return SealedRecord{.text = std::move(text), .digest = std::move(digest)};

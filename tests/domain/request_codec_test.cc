@@ -1,8 +1,11 @@
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/deflate.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "domain/codec.h"
 #include "support/test.h"
 
@@ -130,6 +133,46 @@ TEST_CASE("A request is read as it was written") {
                            .tail = BodyMark{5, "bb112233445566778899"}};
   CHECK(RequestMarksFromJson(ToJson(marks)) == marks);
   CHECK(RequestMarksFromJson(ToJson(RequestMarks{.place = marks.place})) == RequestMarks{.place = marks.place});
+}
+
+TEST_CASE("A text that many chats have is stored packed") {
+  std::string tools;
+  for (int i = 0; i < 200; ++i) tools += "{\"name\":\"tool_" + std::to_string(i * i) + "\"},";
+  SentRequest sent = Sample();
+  sent.body.pieces[1].text = {std::make_shared<const std::string>(tools),
+                              std::make_shared<const std::string>(PackedLiteral(tools))};
+  const auto stored = [&] {
+    std::string text;
+    AppendJson(text, sent);
+    return text;
+  };
+  const std::string packed = stored();
+  CHECK(packed.size() < tools.size() / 2);
+  CHECK(ToJson(sent)["body"][1] == tools);
+  const SentRequest read = SentRequestFromJson(ParseJson(packed).value()).value();
+  CHECK(read == sent);
+  sent = read;
+  CHECK(stored() == packed);  // as it was, when it is copied
+  // What is short, or so much alike that a small file could become a large one.
+  for (const std::string& text : {std::string("short"), std::string(100'000, 'a'), std::string(300'000, 'b')}) {
+    CHECK(PackedLiteral(text) == '"' + text + '"');
+  }
+}
+
+TEST_CASE("A packed text that is none is refused") {
+  const auto with = [](const Json& deflated) {
+    Json json = ToJson(Sample());
+    json["body"][1] = {{"deflated", deflated}};
+    return SentRequestFromJson(json);
+  };
+  const auto packed = [](const std::string& text) { return EncodeBase64Url(Deflate(text)); };
+  CHECK(with(packed("as it should be")));
+  for (const Json& deflated : {Json(packed("a") + "="), Json(packed("abc").substr(0, 3)), Json(packed("\xff")),
+                               Json(packed(std::string(100'000, 'a'))), Json("not packed"), Json(""), Json(7),
+                               Json(nullptr), Json::array({packed("a")})}) {
+    CAPTURE(DumpJson(deflated));
+    CHECK_FALSE(with(deflated));
+  }
 }
 
 TEST_CASE("A request that is none is refused") {

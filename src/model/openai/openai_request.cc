@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/interned.h"
 #include "base/json.h"
 #include "base/public_address.h"
 #include "domain/codec.h"
@@ -303,6 +304,22 @@ void AppendTool(std::string& out, const ToolSpec& tool) {
   out += "}}";
 }
 
+// A thousand chats have the same tools.
+struct ToolsText {
+  explicit ToolsText(std::vector<ToolSpec> of) : specs(std::move(of)) {
+    text = R"(,"tools":[)";
+    for (const ToolSpec& tool : specs) {
+      AppendTool(text, tool);
+      text += ',';
+    }
+    text.back() = ']';
+  }
+  bool operator==(const std::vector<ToolSpec>& other) const { return specs == other; }
+
+  std::vector<ToolSpec> specs;
+  std::string text;
+};
+
 void AppendFormat(std::string& out, const ModelWishes& wishes) {
   if (wishes.format != ModelWishes::Format::kSchema) {
     out += R"(,"response_format":{"type":"json_object"})";
@@ -381,12 +398,8 @@ std::string BuildChatCompletionRequest(const ModelRequest& request, std::string_
   if (out.back() == ',') out.pop_back();
   out += ']';
   if (!request.tools.empty()) {  // some servers reject an empty array
-    out += R"(,"tools":[)";
-    for (const ToolSpec& tool : request.tools) {
-      AppendTool(out, tool);
-      out += ',';
-    }
-    out.back() = ']';
+    static Interned<ToolsText, 4> known;
+    out += known.Share(request.tools)->text;
   }
   if (request.wishes != nullptr) AppendWishes(out, *request.wishes, refused, sent);
   if (effort != Effort::kDefault) out += R"(,"reasoning_effort":")" + std::string(ToString(effort)) + '"';

@@ -88,7 +88,7 @@ void OpenAiResponse::TakeObject(const EventJson& json, bool is_whole) {
 }
 
 void OpenAiResponse::Json::TakeRoot(OpenAiResponse& self, const EventJson& json, bool is_whole) {
-  bool is_known = false, has_choices = false, may_fail = false;
+  bool is_known = false, has_choices = false, may_fail = false, has_others = false;
   for (const auto& [key, value] : simdjson::dom::object(json.root())) {
     if (key == "choices") {
       is_known = true;
@@ -104,16 +104,21 @@ void OpenAiResponse::Json::TakeRoot(OpenAiResponse& self, const EventJson& json,
       is_known = true;
       TakeUsage(self, value);
     } else if (key == "object") {
-      may_fail = may_fail || !StringOr(value, {}).starts_with("chat.completion");
+      const std::string_view kind = StringOr(value, {});
+      may_fail = may_fail || !kind.starts_with("chat.completion");
+      has_others = has_others || (kind != "chat.completion.chunk" && kind != "chat.completion");
     } else if (key == "type") {
-      is_known = true;  // a ping, say
+      is_known = has_others = true;  // a ping, say
     } else if (key == "error" || key == "base_resp") {
       may_fail = may_fail || !value.is_null();
-    } else if (value.is_object()) {
+    } else if (key == "id" || key == "created" || key == "system_fingerprint" || key == "service_tier") {
+      continue;  // of every event
+    } else if (has_others = true; value.is_object()) {
       if (element usage; value["usage"].get(usage) == simdjson::SUCCESS) TakeUsage(self, usage);  // x_groq
     }
   }
-  if (may_fail || !has_choices) self.CheckForFailure(json.text(), is_known);
+  // Tokens alone are no failure.
+  if (may_fail || (!has_choices && (has_others || !is_known))) self.CheckForFailure(json.text(), is_known);
 }
 
 // Some servers send counts repeatedly, and none at the end.
