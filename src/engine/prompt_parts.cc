@@ -32,20 +32,20 @@ bool IsValue(char kind, std::string_view text, const PromptFacts& facts) {
       kMemoryForm(R"(\w+: [^\s"]+(?: "[^"\n]*")?(?:, [^\s"]+(?: "[^"\n]*")?)*)"
                   R"((?:\n\w+: [^\s"]+(?: "[^"\n]*")?(?:, [^\s"]+(?: "[^"\n]*")?)*)*)");
   if (text.empty() && kind != kDate) return true;
+  const auto fits = [&](const RE2& form) { return RE2::FullMatch(re2::StringPiece(text.data(), text.size()), form); };
   switch (kind) {
     case kDate:
-      return RE2::FullMatch(text, kDateForm);
+      return fits(kDateForm);
     case kTools:
-      return RE2::FullMatch(text, kToolsForm);
+      return fits(kToolsForm);
     case kWorkspace:
-      return text == facts.workspace ||
-             (facts.workspace_then.empty() ? RE2::FullMatch(text, kPathForm) : text == facts.workspace_then);
+      return text == facts.workspace || (facts.workspace_then.empty() ? fits(kPathForm) : text == facts.workspace_then);
     case kEnvironment:
-      return text == facts.environment || RE2::FullMatch(text, kEnvironmentForm);
+      return text == facts.environment || fits(kEnvironmentForm);
     case kGit:
-      return text == facts.git || RE2::FullMatch(text, kGitForm);
+      return text == facts.git || fits(kGitForm);
     default:
-      return RE2::FullMatch(text, kMemoryForm);
+      return fits(kMemoryForm);
   }
 }
 
