@@ -239,6 +239,7 @@ class StdioChannel final : public Channel, private ChildLoop {
 
   // Usually the server is about to end. If not, it is useless without its output.
   void OnOutputEnd() override {
+    if (!line_.empty() || !lines_.empty()) EndLine();  // the last message may lack its end
     if (ending() == Ending::kNot) CloseInput();
   }
 
@@ -271,8 +272,19 @@ class StdioChannel final : public Channel, private ChildLoop {
       return;
     }
     if (line_.ends_with('\r')) line_.pop_back();
-    if (!line_.empty() && !told_) listener_->OnMessage(line_, std::nullopt);
+    if (JoinLines() && !line_.empty() && !told_) listener_->OnMessage(line_, std::nullopt);
     ClearLine();
+  }
+
+  // Some servers write a message over several lines, the first and the last a bracket alone. False: more lines follow.
+  bool JoinLines() {
+    const bool is_first = line_ == "{" || line_ == "[";
+    if (is_first || line_.starts_with("{\"") || lines_.size() + line_.size() > kMaxMcpMessageBytes) lines_.clear();
+    if (lines_.empty() && !is_first) return true;
+    lines_ += line_ + '\n';
+    if (line_ != "}" && line_ != "]" && is_reading()) return false;
+    line_ = std::exchange(lines_, {});
+    return true;
   }
 
   void ClearLine() {
@@ -315,6 +327,7 @@ class StdioChannel final : public Channel, private ChildLoop {
   bool told_ = false;  // the listener must not be called any more
   std::string broken_;
   std::string outgoing_, line_, errors_;
+  std::string lines_;                          // of a message that has several
   std::optional<AnswerScanner> passing_over_;  // set while a message that is too long is skipped
   std::size_t passed_over_ = 0;
 

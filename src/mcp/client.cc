@@ -101,7 +101,7 @@ std::optional<McpToolDefinition> DefinitionOf(const Json& item) {
   const Json schema = item.is_object() ? ObjectSchema(MemberOf(item, "inputSchema")) : Json();
   if (tool.name.empty() || tool.name.size() > kMaxNameBytes || schema.is_null()) return std::nullopt;
   tool.input_schema = DumpJson(schema);
-  if (tool.input_schema.size() > kMaxSchemaBytes) return std::nullopt;
+  if (tool.input_schema.size() > kMaxSchemaBytes || !ParseJson(tool.input_schema)) return std::nullopt;  // too deep
   const Json& annotations = MemberOf(item, "annotations");
   const std::string title =
       TextMember(item, "title").empty() ? TextMember(annotations, "title") : TextMember(item, "title");

@@ -345,7 +345,10 @@ class HttpChannel final : public Channel {
   void Redirected(const Exchange& exchange) {
     const std::string target = ResolveEndpoint(exchange.url, exchange.location);
     if (target.empty() || exchange.redirects == kMaxRedirects) {
-      const std::string address(Utf8Prefix(ToValidUtf8(exchange.location), kMaxAddress));
+      std::string address(Utf8Prefix(ToValidUtf8(exchange.location), kMaxAddress));
+      const std::size_t host = address.find("//"), user_end = address.find('@', host);
+      if (user_end < address.find_first_of("/?#", host + 2))
+        address.erase(host + 2, user_end - host - 1);  // a password
       Error why = Broken(Reason::kMcpRedirected,
                          target.empty() ? "the server sends its clients to " + address +
                                               ", which is another server; if that is right, configure that address"
@@ -384,8 +387,8 @@ class HttpChannel final : public Channel {
     if (status == 400 && HasSession()) return AskWhetherSessionLives(exchange);
     if (!exchange.request_id || !listener_->IsWaiting(*exchange.request_id)) return;
     if (status >= 300) {
-      if (const std::string error = ErrorMessage(exchange); !error.empty())
-        return listener_->OnMessage(error, exchange.request_id);
+      if (const std::string answer = AnswerIn(exchange); !answer.empty())
+        return listener_->OnMessage(answer, exchange.request_id);
       return listener_->OnRequestFailed(*exchange.request_id, StatusError(status));
     }
     if (legacy_ && exchange.purpose == Purpose::kPost) return;  // the answer comes through the stream
@@ -434,14 +437,17 @@ class HttpChannel final : public Channel {
     }
   }
 
-  // The JSON-RPC error in the body of a stateless server's response, completed by the request's id, which the server
-  // may omit. Empty if there is none.
-  static std::string ErrorMessage(const Exchange& exchange) {
+  // The answer in the body of a failed response: a call may have been done in spite of the status. The JSON-RPC error
+  // of a stateless server is completed by the request's id, which that may omit. Empty if there is none.
+  static std::string AnswerIn(const Exchange& exchange) {
     const bool wants_login = exchange.status == 401 || exchange.status == 403;
-    if (exchange.body.empty() || !exchange.is_stateless || wants_login) return "";
+    if (exchange.body.empty() || wants_login) return "";
     const auto parsed = ParseJson(exchange.body);
-    if (!parsed || !MemberOf(*parsed, "error").is_object() || !MemberOf(MemberOf(*parsed, "error"), "code").is_number())
-      return "";
+    if (!parsed) return "";
+    const Json& error = MemberOf(*parsed, "error");
+    if (MemberOf(*parsed, "id") == *exchange.request_id && (parsed->contains("result") || error.is_object()))
+      return exchange.body;
+    if (!exchange.is_stateless || !error.is_object() || !MemberOf(error, "code").is_number()) return "";
     return DumpJson({{"jsonrpc", "2.0"}, {"id", *exchange.request_id}, {"error", MemberOf(*parsed, "error")}});
   }
 

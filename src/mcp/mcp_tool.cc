@@ -179,6 +179,12 @@ std::string Cut(std::string text) {
 
 }  // namespace
 
+bool SaysError(const Json& result) {
+  const Json& said = MemberOf(result, "isError");
+  if (said.is_string()) return said != "" && LowerCase(said.get_ref<const std::string&>()) != "false";
+  return !said.is_null() && said != false && said != 0;
+}
+
 ToolOutcome ToolResultText(const Json& result) {
   std::string text;
   const Json& structured = MemberOf(result, "structuredContent");
@@ -198,7 +204,7 @@ ToolOutcome ToolResultText(const Json& result) {
     AddLine(text, DumpJson(described));
   }
   if (text.empty() && files.empty()) text = "(no output)";
-  return {.output = Cut(std::move(text)), .is_error = MemberOf(result, "isError") == true, .files = std::move(files)};
+  return {.output = Cut(std::move(text)), .is_error = SaysError(result), .files = std::move(files)};
 }
 
 ToolOutcome ResourceOutcome(const Json& result) {

@@ -15,6 +15,8 @@ namespace reprise {
 // text is cut. Images, recordings and other files from a tool or a resource become the outcome's files; elsewhere they
 // are only described.
 // If a tool's structured content is {"requires_confirmation": true, "message": TEXT}, the user must agree first.
+// Whether a result says that its tool has failed: `isError` is there and neither false nor null, 0, "" or "false".
+bool SaysError(const Json& result);
 ToolOutcome ToolResultText(const Json& result);
 ToolOutcome ResourceOutcome(const Json& result);
 std::string PromptText(const Json& result);

@@ -82,6 +82,9 @@ std::optional<std::int64_t> RequestOf(const Json& id) {
 }
 
 // Whether the caller of this method accepts a result of any type.
+// A schema or result that is too deep concerns its own tool alone.
+constexpr int kMaxMessageDepth = 8 * kMaxJsonDepth;
+
 bool IsCall(const std::string& method) { return method == "tools/call" || method == "tasks/result"; }
 
 // Whether a member of the message itself is repeated, so that its kind or request is ambiguous. REQUIRES: `text` is a
@@ -146,7 +149,7 @@ void DescribeEnd(Span& span, const std::string& method, const Result<Json>& resu
   if (error_code) span.Set("rpc.response.status_code", std::to_string(*error_code));
   if (!result) {
     span.Fail(error_code ? std::to_string(*error_code) : result.error().reason, result.error().message);
-  } else if (method == "tools/call" && MemberOf(*result, "isError") == true) {
+  } else if (method == "tools/call" && SaysError(*result)) {
     span.Fail("tool_error");
   }
 }
@@ -396,7 +399,7 @@ void Session::OnMessage(std::string_view bytes, std::optional<std::int64_t> aske
   if (!IsUtf8(bytes)) bytes = valid = ToValidUtf8(bytes);
   const auto mended = MendJson(bytes);
   const std::string_view text = mended ? *mended : bytes;
-  auto message = ParseJson(text);
+  auto message = ParseJson(text, kMaxMessageDepth);
   if (!message && message.error().Is(Reason::kDuplicateMember)) return TakeAmbiguous(text, message.error(), asked);
   if (!message) {
     AnswerScanner scanner;
@@ -417,7 +420,7 @@ void Session::OnMessage(std::string_view bytes, std::optional<std::int64_t> aske
 // A tool's call has taken effect, so its result is accepted even if members within it are repeated; the last one
 // counts. Any other ambiguous message only fails the request that it answers, or is rejected if it is a request.
 void Session::TakeAmbiguous(std::string_view text, const Error& why, std::optional<std::int64_t> asked) {
-  auto message = ParseJson(text, kMaxJsonDepth, DuplicateMembers::kLastWins);
+  auto message = ParseJson(text, kMaxMessageDepth, DuplicateMembers::kLastWins);
   LogWarning("an MCP server sent a message that is ambiguous", {{"error", why.message}});
   if (!message) return;
   if (message->is_array()) {

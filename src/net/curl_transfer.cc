@@ -92,6 +92,8 @@ void CurlTransfer::SetConnection() {
   Set(CURLOPT_CONNECTTIMEOUT_MS, std::max(1L, static_cast<long>(request_.connect_timeout.count())));
   Set(CURLOPT_OPENSOCKETFUNCTION, &OnOpenSocket);
   Set(CURLOPT_OPENSOCKETDATA, this);
+  Set(CURLOPT_PREREQFUNCTION, &OnRequest);
+  Set(CURLOPT_PREREQDATA, this);
   // A proxy would connect instead of us, past the address check, and to its own loopback.
   if (request_.public_addresses_only || IsLoopbackHost(HostOf(request_.url))) Set(CURLOPT_PROXY, "");
   Set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
@@ -211,6 +213,7 @@ bool CurlTransfer::TakeHeaderLine(std::string_view line) {
     head_.clear();
     head_bytes_ = 0;
     status_ = StatusOf(line);
+    is_unanswered_ = false;
     reading_head_ = true;
     return true;
   }
@@ -267,13 +270,23 @@ std::size_t CurlTransfer::OnReadUpload(char* to, std::size_t size, std::size_t c
   return bytes;
 }
 
-// Called to send the body again, after a redirect or if a kept connection turns out to be dead.
+// Called to send the body again, after a redirect or if a kept connection turns out to be dead (see OnRequest).
 int CurlTransfer::OnSeekUpload(void* self, curl_off_t offset, int origin) {
   auto& transfer = *static_cast<CurlTransfer*>(self);
   if (transfer.finished() || transfer.head_done_ || origin != SEEK_SET || offset < 0) return CURL_SEEKFUNC_FAIL;
   if (static_cast<std::size_t>(offset) > transfer.request_.body.size()) return CURL_SEEKFUNC_FAIL;
   transfer.upload_offset_ = static_cast<std::size_t>(offset);
   return CURL_SEEKFUNC_OK;
+}
+
+// libcurl sends a request once more by itself, on each kept connection that dies before the answer. The server may have
+// acted on it, so only what is safe to repeat (RFC 9110, section 9.2.2) is sent again.
+int CurlTransfer::OnRequest(void* self, char*, char*, int, int) {
+  auto& transfer = *static_cast<CurlTransfer*>(self);
+  const bool acts = transfer.request_.method == "POST" || transfer.request_.method == "PATCH";
+  const bool is_repeated =
+      std::exchange(transfer.is_unanswered_, true) && transfer.Info<long>(CURLINFO_REQUEST_SIZE) > 0;
+  return acts && is_repeated ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
 // This is the address that will be connected to, after all lookups and on every redirect, so no name can change between

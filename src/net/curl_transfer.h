@@ -98,6 +98,7 @@ class CurlTransfer {
   static std::size_t OnBody(char* bytes, std::size_t size, std::size_t count, void* self);
   static std::size_t OnReadUpload(char* to, std::size_t size, std::size_t count, void* self);
   static int OnSeekUpload(void* self, curl_off_t offset, int origin);
+  static int OnRequest(void* self, char* there, char* here, int port_there, int port_here);
   static curl_socket_t OnOpenSocket(void* self, curlsocktype purpose, curl_sockaddr* address);
 
   template <typename Value>
@@ -140,7 +141,8 @@ class CurlTransfer {
   std::size_t head_bytes_ = 0;
   int status_ = 0;
   bool reading_head_ = false;
-  bool head_done_ = false;  // the final head has been handed over
+  bool is_unanswered_ = false;  // sent at least once, and nothing came back since
+  bool head_done_ = false;      // the final head has been handed over
   bool touched_ = false;
   bool got_body_ = false;  // since the last EndBatch
   bool enough_ = false;    // the handler wants no more

@@ -17,6 +17,14 @@ std::string OutputOf(const Result<ToolOutcome>& outcome) {
   return outcome ? outcome->output : "FAILED: " + outcome.error().message;
 }
 
+// Arguments for the server's tool "raw", which answers with this text.
+std::string Raw(std::string_view line) {
+  static constexpr std::string_view kHex = "0123456789abcdef";
+  std::string hex;
+  for (const char c : line) hex += {kHex[static_cast<unsigned char>(c) >> 4], kHex[c & 15]};
+  return R"({"hex":")" + hex + R"("})";
+}
+
 milliseconds Since(std::chrono::steady_clock::time_point began) {
   return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began);
 }
@@ -175,15 +183,10 @@ TEST_CASE("Session: wrong, repeated and odd ids are ignored", "[mcp]") {
 TEST_CASE("Session: an answer that cannot be read ends its call at once, and says why", "[mcp]") {
   StdioSession server("plain");
   server.Greeted();
-  const auto call = [&](const std::string& line) {
-    static constexpr std::string_view kHex = "0123456789abcdef";
-    std::string hex;
-    for (const char c : line) hex += {kHex[static_cast<unsigned char>(c) >> 4], kHex[c & 15]};
-    return OutputOf(server.Call("raw", R"({"hex":")" + hex + R"("})"));
-  };
-  const std::string deep = std::string(100, '[') + std::string(100, ']');
+  const auto call = [&](const std::string& line) { return OutputOf(server.Call("raw", Raw(line))); };
+  const std::string deep = std::string(600, '[') + std::string(600, ']');
   CHECK(call(R"({"jsonrpc":"2.0","id":ID,"result":{"content":[],"x":)" + deep + "}}") ==
-        "FAILED: the server's answer cannot be read: JSON nested deeper than 64 levels");
+        "FAILED: the server's answer cannot be read: JSON nested deeper than 512 levels");
   CHECK(call(R"({"result":{"content":[],"id":7,"x":")" + std::string("\\\"{") + R"(","y":)" + deep + R"(}, "id" : ID})")
             .starts_with("FAILED: the server's answer cannot be read"));
   CHECK(call(R"({"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text")")
@@ -205,12 +208,7 @@ TEST_CASE("Session: an answer that cannot be read ends its call at once, and say
 TEST_CASE("Session: real servers' deviations are accepted", "[mcp]") {
   StdioSession server("plain");
   server.Greeted();
-  const auto call = [&](const std::string& line) {
-    static constexpr std::string_view kHex = "0123456789abcdef";
-    std::string hex;
-    for (const char c : line) hex += {kHex[static_cast<unsigned char>(c) >> 4], kHex[c & 15]};
-    return OutputOf(server.Call("raw", R"({"hex":")" + hex + R"("})"));
-  };
+  const auto call = [&](const std::string& line) { return OutputOf(server.Call("raw", Raw(line))); };
   const auto result = [&](const std::string& json) {
     return call(R"({"jsonrpc":"2.0","id":ID,"result":)" + json + "}");
   };
@@ -223,6 +221,24 @@ TEST_CASE("Session: real servers' deviations are accepted", "[mcp]") {
   CHECK(result(R"({"content":[{"type":"text","text":"x\ud800y\ude00z\ud83d\ude00"}]})") ==
         "x\xEF\xBF\xBDy\xEF\xBF\xBDz\xF0\x9F\x98\x80");
   CHECK(result("{\"content\":[{\"type\":\"text\",\"text\":\"tab\there\"}]}") == "tab\there");
+  // Deeper than any schema or argument of ours, but no reason to lose what was done.
+  const std::string deep = std::string(100, '[') + std::string(100, ']');
+  CHECK(structured(R"({"x":)" + deep + "}") == R"({"x":)" + deep + "}");
+  // Failures said in other words.
+  const auto is_error = [&](std::string_view said) {
+    const std::string line =
+        R"({"jsonrpc":"2.0","id":ID,"result":{"content":"x","isError":)" + std::string(said) + "}}";
+    return server.Call("raw", Raw(line)).value().is_error;
+  };
+  for (const char* said : {"true", "1", "\"true\"", "\"yes\"", "{}"}) {
+    CHECK(is_error(said) == true);
+  }
+  for (const char* said : {"false", "0", "null", "\"false\"", "\"\""}) {
+    CHECK(is_error(said) == false);
+  }
+  // Over several lines.
+  CHECK(call("{\n  \"jsonrpc\": \"2.0\",\n  \"id\": ID,\n  \"result\": {\"content\": \"long\"}\n}") == "long");
+  CHECK(call("{\nnot a message\n{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":\"good\"}}") == "good");
   // Around the message.
   const std::string good = R"({"jsonrpc":"2.0","id":ID,"result":{"content":"good"}})";
   CHECK(call("\xEF\xBB\xBF" + good) == "good");

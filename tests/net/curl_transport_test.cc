@@ -158,6 +158,42 @@ TEST_CASE("CurlTransport: a connection is used again", "[net]") {
   CHECK(server.connections() == 1);
 }
 
+TEST_CASE("CurlTransport: what acts is not sent again when its connection dies", "[net]") {
+  for (const char* method : {"POST", "PATCH", "GET", "PUT"}) {
+    for (const std::size_t bytes : {std::size_t{10}, std::size_t{100'000}}) {
+      std::atomic<int> acts = 0;
+      Gate together;
+      std::atomic<int> warm = 0;
+      ScriptedServer server([&](ScriptedConnection& connection) {
+        while (const auto request = connection.ReadRequest()) {
+          if (request->target == "/act" && ++acts < 4) return;  // the connection is closed without an answer
+          if (request->target == "/warm" && ++warm == 3) together.Open();
+          if (request->target == "/warm") together.Wait();
+          connection.SendResponse("200 OK", "text/plain", "x");
+        }
+      });
+      CurlTransport transport;
+      std::vector<std::thread> threads;
+      for (int i = 0; i < 3; ++i) {  // three connections are kept
+        threads.emplace_back([&] {
+          RecordingHandler handler;
+          CHECK(transport.Perform(Get(server.Url("/warm")), handler, {}));
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+      HttpRequest request = Post(server.Url("/act"), std::string(bytes, 'x'));
+      request.method = method;
+      RecordingHandler handler;
+      const auto performed = transport.Perform(request, handler, {});
+      CAPTURE(method, bytes);
+      const bool is_safe = std::string_view(method) == "GET" || std::string_view(method) == "PUT";
+      CHECK(performed.has_value() == is_safe);
+      CHECK(acts == (is_safe ? 4 : 1));
+      if (!performed) CHECK(performed.error().Is(Reason::kConnectionLost));
+    }
+  }
+}
+
 TEST_CASE("CurlTransport: a handler that stops ends the request and leaves the connection usable", "[net]") {
   Gate rest;
   ScriptedServer server([&](ScriptedConnection& connection) {
