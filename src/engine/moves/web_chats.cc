@@ -246,6 +246,7 @@ ReadSession ReadClaudeExport(const Json& session, const std::string&) {
   ReadSession read;
   read.facts = {.id = TextMember(session, "uuid"),
                 .title = TextMember(session, "name"),
+                .head = TextMember(session, "current_leaf_message_uuid"),  // not in the export: as the page loads it
                 .created = TimeIn(MemberOf(session, "created_at")),
                 .updated = TimeIn(MemberOf(session, "updated_at"))};
   std::vector<MessageNode> nodes;
@@ -259,6 +260,9 @@ ReadSession ReadClaudeExport(const Json& session, const std::string&) {
          .steps = StepsOfClaude(message, read.left_out)});
   }
   read.messages = StepsOfTree(std::move(nodes), read.left_out);
+  if (const std::string model = TextMember(session, "model"); !model.empty()) {
+    read.messages.insert(read.messages.begin(), {.kind = Kind::kModel, .model = model});
+  }
   return read;
 }
 
