@@ -311,6 +311,7 @@ TEST_CASE("MovedTurns: a result says which pages and files it is of", "[moves]")
   const Json chat = {
       {"uuid", "c"},
       {"model", "claude-sonnet-5"},
+      {"summary", "Of oaks."},
       {"current_leaf_message_uuid", "a1"},
       {"chat_messages",
        {{{"uuid", "h1"}, {"sender", "human"}, {"text", "q"}},
@@ -319,13 +320,15 @@ TEST_CASE("MovedTurns: a result says which pages and files it is of", "[moves]")
          {"sender", "assistant"},
          {"content",
           {{{"type", "tool_use"}, {"id", "t"}, {"name", "web_search"}, {"input", Json::object()}},
-           {{"type", "tool_result"}, {"tool_use_id", "t"}, {"content", {page, file, link, {{"type", "chart"}}}}}}}},
+           {{"type", "tool_result"}, {"tool_use_id", "t"}, {"content", {page, file, link, {{"type", "chart"}}}}},
+           {{"type", "text"}, {"text", "So."}, {"citations", {{{"url", "https://oaks.example/"}}}}}}}},
         {{"uuid", "h2"}, {"parent_message_uuid", "a1"}, {"sender", "human"}, {"text", "other"}}}}};
   const ForeignChat read = Chat(DumpJson(chat));  // as the page loads it
-  CHECK(EventsOf(read.interactions[0]).back() ==
+  CHECK(EventsOf(read.interactions[0]).at(1) ==
         "TOOL_RESULT web_search Oaks\nhttps://oaks.example/\nThey grow.\n/mnt/oaks.md\nfile:///oaks");
-  CHECK(read.notes == std::vector<std::string>{"left out: 1 x file whose content the export lacks",
-                                               "left out: 1 x part of a result (chart)"});
+  CHECK(read.notes == std::vector<std::string>{
+                          "left out: 1 x citation in an answer", "left out: 1 x file whose content the export lacks",
+                          "left out: 1 x part of a result (chart)", "left out: 1 x summary of the chat"});
   CHECK(read.interactions[0].model == "claude-sonnet-5");
   CHECK(read.head == read.interactions[0].id);
 }
