@@ -140,6 +140,33 @@ TEST_CASE("MovedTurns: goose's summaries and remarks are no person's messages", 
   CHECK(chat.notes == std::vector<std::string>{"left out: 2 x message that the tool added by itself"});
 }
 
+TEST_CASE("MovedTurns: a result in goose is what the model was told", "[moves]") {
+  const auto part = [](const char* words, const Json& audience) {
+    return Json{{"type", "text"}, {"text", words}, {"annotations", {{"audience", audience}}}};
+  };
+  const auto message = [](const char* role, const Json& content) {
+    return Line({{"role", role}, {"created", 1766962214}, {"content", Json::array({content})}});
+  };
+  const auto call = [&](const char* id) {
+    const Json value = {{"name", "developer__shell"}, {"arguments", Json::object()}};
+    return message("assistant",
+                   {{"type", "toolRequest"}, {"id", id}, {"toolCall", {{"status", "success"}, {"value", value}}}});
+  };
+  const auto result = [&](const char* id, const Json& value) {
+    return message("user",
+                   {{"type", "toolResponse"}, {"id", id}, {"toolResult", {{"status", "success"}, {"value", value}}}});
+  };
+  const Json assistant = Json::array({"assistant"}), user = Json::array({"user"}), both = {"user", "assistant"};
+  const ForeignChat chat =
+      Chat(message("user", {{"type", "text"}, {"text", "look"}}) + call("a") +
+           result("a", {{"content", {part("trees", assistant), part("### trees", user), part("3", both)}}}) +
+           call("b") + result("b", Json::array({part("only shown", user)})));
+  CHECK(EventsOf(chat.interactions[0]) ==
+        std::vector<std::string>{"TOOL_CALL developer__shell", "TOOL_RESULT developer__shell trees\n3",
+                                 "TOOL_CALL developer__shell", "TOOL_RESULT developer__shell only shown"});
+  CHECK(chat.notes == std::vector<std::string>{"left out: 1 x part of a result for the user alone"});
+}
+
 TEST_CASE("MovedTurns: Codex' summaries, sums of tokens and remarks", "[moves]") {
   int second = 0;
   const auto line = [&](const char* type, const Json& payload) {
