@@ -140,6 +140,33 @@ TEST_CASE("MovedTurns: goose's summaries and remarks are no person's messages", 
   CHECK(chat.notes == std::vector<std::string>{"left out: 2 x message that the tool added by itself"});
 }
 
+TEST_CASE("MovedTurns: a result in goose is what the model was told", "[moves]") {
+  const auto part = [](const char* words, const Json& audience) {
+    return Json{{"type", "text"}, {"text", words}, {"annotations", {{"audience", audience}}}};
+  };
+  const auto message = [](const char* role, const Json& content) {
+    return Line({{"role", role}, {"created", 1766962214}, {"content", Json::array({content})}});
+  };
+  const auto call = [&](const char* id) {
+    const Json value = {{"name", "developer__shell"}, {"arguments", Json::object()}};
+    return message("assistant",
+                   {{"type", "toolRequest"}, {"id", id}, {"toolCall", {{"status", "success"}, {"value", value}}}});
+  };
+  const auto result = [&](const char* id, const Json& value) {
+    return message("user",
+                   {{"type", "toolResponse"}, {"id", id}, {"toolResult", {{"status", "success"}, {"value", value}}}});
+  };
+  const Json assistant = Json::array({"assistant"}), user = Json::array({"user"}), both = {"user", "assistant"};
+  const ForeignChat chat =
+      Chat(message("user", {{"type", "text"}, {"text", "look"}}) + call("a") +
+           result("a", {{"content", {part("trees", assistant), part("### trees", user), part("3", both)}}}) +
+           call("b") + result("b", Json::array({part("only shown", user)})));
+  CHECK(EventsOf(chat.interactions[0]) ==
+        std::vector<std::string>{"TOOL_CALL developer__shell", "TOOL_RESULT developer__shell trees\n3",
+                                 "TOOL_CALL developer__shell", "TOOL_RESULT developer__shell only shown"});
+  CHECK(chat.notes == std::vector<std::string>{"left out: 1 x part of a result for the user alone"});
+}
+
 TEST_CASE("MovedTurns: Codex' summaries, sums of tokens and remarks", "[moves]") {
   int second = 0;
   const auto line = [&](const char* type, const Json& payload) {
@@ -228,6 +255,148 @@ TEST_CASE("MovedTurns: results find their calls, and calls their arguments, with
                       R"({"type":"web_search_tool_result","tool_use_id":"s","content":"found"}])"));
   CHECK(EventsOf(search.interactions[0]) ==
         std::vector<std::string>{"TOOL_CALL web_search", "TOOL_RESULT web_search found"});
+}
+
+TEST_CASE("MovedTurns: what an ATIF agent is told without a call is one message, and files elsewhere are counted",
+          "[moves]") {
+  const auto told = [](const std::vector<Json>& results) { return Json{{"results", results}}; };
+  const Json elsewhere = {{{"session_id", "s2"}, {"trajectory_path", "helper.json"}}};
+  const Json within = {{{"trajectory_id", "t2"}}};
+  const Json trajectory = {
+      {"schema_version", "ATIF-v1.7"},
+      {"session_id", "s"},
+      {"agent", {{"name", "sample"}, {"version", "1"}}},
+      {"continued_trajectory_ref", "more.json"},
+      {"subagent_trajectories",
+       {{{"trajectory_id", "t2"}, {"steps", {{{"step_id", 1}, {"source", "agent"}, {"message", "helped"}}}}}}},
+      {"steps",
+       {{{"step_id", 1}, {"source", "user"}, {"message", "sow"}},
+        {{"step_id", 2},
+         {"source", "agent"},
+         {"message", "keys: ls"},
+         {"observation", told({{{"content", "beds"}}, {{"source_call_id", nullptr}, {"content", "seeds"}}})}},
+        {{"step_id", 3}, {"source", "user"}, {"message", ""}},
+        {{"step_id", 4}, {"source", "agent"}, {"message", "sown"}},
+        {{"step_id", 5},
+         {"source", "system"},
+         {"message", "handed over"},
+         {"observation", told({{{"subagent_trajectory_ref", elsewhere}}, {{"subagent_trajectory_ref", within}}})}}}}};
+  const ForeignChat chat = Chat(DumpJson(trajectory));
+  CHECK(PromptsOf(chat) == std::vector<std::string>{"sow", "beds\nseeds"});
+  CHECK(chat.interactions[1].status == InteractionStatus::kCompleted);
+  CHECK(EventsOf(chat.interactions[1]) == std::vector<std::string>{"ANSWER sown"});
+  CHECK(chat.notes == std::vector<std::string>{"left out: 1 x continuation in a file of its own",
+                                               "left out: 1 x message of the system",
+                                               "left out: 1 x sub-agent in a file of its own",
+                                               "left out: 1 x sub-agent that no call names"});
+}
+
+TEST_CASE("MovedTurns: sub-agents of one session are told apart in ATIF", "[moves]") {
+  const auto helper = [](const char* id, const char* words) {
+    return Json{{"session_id", "s"},
+                {"trajectory_id", id},
+                {"steps", {{{"step_id", 1}, {"source", "agent"}, {"message", words}}}}};
+  };
+  const auto call = [](const char* id) {
+    return Json{{"tool_call_id", id}, {"function_name", "ask"}, {"arguments", Json::object()}};
+  };
+  const auto result = [](const char* call_id, const Json& ref) {
+    return Json{{"source_call_id", call_id}, {"content", "done"}, {"subagent_trajectory_ref", Json::array({ref})}};
+  };
+  const Json trajectory = {
+      {"schema_version", "ATIF-v1.7"},
+      {"session_id", "s"},
+      {"agent", {{"name", "sample"}, {"version", "1"}}},
+      {"subagent_trajectories", {helper("one", "first"), helper("two", "second")}},
+      {"steps",
+       {{{"step_id", 1}, {"source", "user"}, {"message", "ask"}},
+        {{"step_id", 2},
+         {"source", "agent"},
+         {"message", ""},
+         {"tool_calls", {call("a"), call("b"), call("c")}},
+         {"observation",
+          {{"results",
+            {result("a", {{"trajectory_id", "two"}, {"session_id", "s"}}),
+             result("b", {{"trajectory_id", "three"}, {"session_id", "s"}}), result("c", {{"session_id", "s"}})}}}}}}}};
+  const ForeignChat chat = Chat(DumpJson(trajectory));
+  std::vector<std::string> nested;
+  for (const AgentEvent& event : chat.interactions[0].events) {
+    const Json json = ToJson(event);
+    if (json.contains("call_id")) {
+      nested.push_back(TextMember(json, "call_id") + " " + TextMember(json["event"], "content"));
+    }
+  }
+  CHECK(nested == std::vector<std::string>{"a second", "c first"});
+  CHECK(chat.notes == std::vector<std::string>{"left out: 1 x sub-agent in a file of its own"});
+}
+
+TEST_CASE("MovedTurns: a result says which pages and files it is of", "[moves]") {
+  const Json page = {
+      {"type", "knowledge"}, {"title", "Oaks"}, {"url", "https://oaks.example/"}, {"text", "They grow."}};
+  const Json file = {{"type", "local_resource"}, {"file_path", "/mnt/oaks.md"}, {"name", "oaks"}};
+  const Json link = {{"type", "resource_link"}, {"uri", "file:///oaks"}, {"name", "oaks"}};
+  const Json chat = {
+      {"uuid", "c"},
+      {"model", "claude-sonnet-5"},
+      {"summary", "Of oaks."},
+      {"current_leaf_message_uuid", "a1"},
+      {"chat_messages",
+       {{{"uuid", "h1"}, {"sender", "human"}, {"text", "q"}},
+        {{"uuid", "a1"},
+         {"parent_message_uuid", "h1"},
+         {"sender", "assistant"},
+         {"content",
+          {{{"type", "tool_use"}, {"id", "t"}, {"name", "web_search"}, {"input", Json::object()}},
+           {{"type", "tool_result"}, {"tool_use_id", "t"}, {"content", {page, file, link, {{"type", "chart"}}}}},
+           {{"type", "text"}, {"text", "So."}, {"citations", {{{"url", "https://oaks.example/"}}}}}}}},
+        {{"uuid", "h2"}, {"parent_message_uuid", "a1"}, {"sender", "human"}, {"text", "other"}}}}};
+  const ForeignChat read = Chat(DumpJson(chat));  // as the page loads it
+  CHECK(EventsOf(read.interactions[0]).at(1) ==
+        "TOOL_RESULT web_search Oaks\nhttps://oaks.example/\nThey grow.\n/mnt/oaks.md\nfile:///oaks");
+  CHECK(read.notes == std::vector<std::string>{
+                          "left out: 1 x citation in an answer", "left out: 1 x file whose content the export lacks",
+                          "left out: 1 x part of a result (chart)", "left out: 1 x summary of the chat"});
+  CHECK(read.interactions[0].model == "claude-sonnet-5");
+  CHECK(read.head == read.interactions[0].id);
+}
+
+TEST_CASE("MovedTurns: Cline's tokens are of their answers, and no tag of its own stays", "[moves]") {
+  const TempDirectory folder;
+  const auto answer = [](std::int64_t prompt, std::int64_t completion, std::int64_t cached) {
+    const Json tokens = {{"prompt", prompt}, {"completion", completion}, {"cached", cached}};
+    return Json{
+        {"role", "assistant"}, {"content", {{{"type", "text"}, {"text", "yes"}}}}, {"metrics", {{"tokens", tokens}}}};
+  };
+  const auto said = [](const std::vector<std::string>& texts) {
+    Json content = Json::array();
+    for (const std::string& text : texts) content.push_back({{"type", "text"}, {"text", text}});
+    return Json{{"role", "user"}, {"content", content}};
+  };
+  const Json session = {said({"<task>\nmow\n</task>", "<environment_details>\na\n</environment_details>"}),
+                        answer(10, 5, 30),
+                        said({"<user_message>\none\n</user_message>", "<environment_details></environment_details>",
+                              "<user_message>\ntwo\n</user_message>"}),
+                        answer(20, 6, 0)};
+  const auto usage_of = [&] {
+    std::vector<TokenUsage> usage;
+    const ReadSession read = ReadCline(session, folder.File("api_conversation_history.json"));
+    for (const MovedMessage& each : read.messages) {
+      if (each.kind == MovedMessage::Kind::kAnswer) usage.push_back(each.usage);
+    }
+    CHECK(read.messages.at(2).text == "one\ntwo");
+    return usage;
+  };
+  CHECK(usage_of() == std::vector<TokenUsage>{{.input_tokens = 40, .output_tokens = 5, .cache_read_tokens = 30},
+                                              {.input_tokens = 20, .output_tokens = 6}});
+  // A request that failed, or was asked again, is of no answer.
+  const auto request = [](const char* text) { return Json{{"say", "api_req_started"}, {"text", text}}; };
+  folder.Write("ui_messages.json",
+               DumpJson(Json{request(R"({"request":"failed"})"),
+                             request(R"({"tokensIn":10,"tokensOut":5,"cacheReads":10,"cacheWrites":20})"),
+                             request(R"({"tokensIn":9,"tokensOut":9})"), request(R"({"tokensIn":20,"tokensOut":6})")}));
+  CHECK(usage_of() == std::vector<TokenUsage>{
+                          {.input_tokens = 40, .output_tokens = 5, .cache_read_tokens = 10, .cache_write_tokens = 20},
+                          {.input_tokens = 20, .output_tokens = 6}});
 }
 
 TEST_CASE("MovedTurns: thinking that nobody has signed is not kept as Anthropic's", "[moves]") {

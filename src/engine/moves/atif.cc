@@ -1,6 +1,9 @@
 // ATIF 1.0 to 1.7, the Agent Trajectory Interchange Format of Harbor.
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -16,13 +19,23 @@ constexpr int kMostTrajectories = 8;
 
 class AtifReader {
  public:
-  explicit AtifReader(const Json& trajectory) : trajectory_(trajectory) {}
+  explicit AtifReader(const Json& trajectory) : trajectory_(trajectory) {
+    for (const Json& each : ListIn(trajectory, "subagent_trajectories")) {
+      for (const char* member : {"trajectory_id", "session_id"}) {
+        const std::string id = TextMember(each, member);
+        if (!id.empty()) sub_agents_.emplace(std::pair(member, id), &each);
+      }
+    }
+  }
 
   ReadSession Read() {
     ReadSession read;
-    read.facts.id = TextMember(trajectory_, trajectory_.contains("session_id") ? "session_id" : "trajectory_id");
+    // Sub-agents and continuations share a session's id.
+    read.facts.id = TextMember(trajectory_, trajectory_.contains("trajectory_id") ? "trajectory_id" : "session_id");
     read.facts.title = TextMember(MemberOf(trajectory_, "extra"), "title");  // ours
     read.messages = StepsOf(trajectory_, 0);
+    if (!TextMember(trajectory_, "continued_trajectory_ref").empty())
+      left_out_.Add("continuation in a file of its own");
     for (const MovedMessage& each : read.messages) {
       if (!read.facts.created) read.facts.created = each.at;
       read.facts.updated = std::max(read.facts.updated, each.at);
@@ -47,17 +60,25 @@ class AtifReader {
       TakeAnswer(json, model, step);
       steps.push_back(step);
     } else if (source == "user") {
-      steps.push_back(step);
+      if (!IsBlank(step.text) || !step.files.empty()) steps.push_back(step);
     } else if (MemberOf(MemberOf(json, "extra"), "compacted_messages").is_number()) {  // ours
       step.kind = Kind::kSummary;
       steps.push_back(step);
     } else if (!step.text.empty()) {
       left_out_.Add("message of the system");
     }
+    std::vector<const MovedBlock*> calls;
+    for (const MovedBlock& block : step.blocks) {
+      if (block.kind == MovedBlock::Kind::kCall) calls.push_back(&block);
+    }
+    MovedMessage told{.at = step.at};  // to the agent without its having called anything
     std::size_t number = 0;
     for (const Json& result : ListIn(MemberOf(json, "observation"), "results")) {
-      AddResult(result, step, number++, depth, steps);
+      const MovedBlock* const call = number < calls.size() ? calls[number] : nullptr;
+      if (auto of_call = TakeResult(result, call, depth, told, steps)) steps.push_back(*std::move(of_call));
+      ++number;
     }
+    if (!IsBlank(told.text) || !told.files.empty()) steps.push_back(std::move(told));
   }
 
   void TakeAnswer(const Json& json, const std::string& model, MovedMessage& step) {
@@ -93,45 +114,41 @@ class AtifReader {
     return content.is_null() ? std::string() : ResultText(content, files, ignored);
   }
 
-  void AddResult(const Json& result, const MovedMessage& step, std::size_t number, int depth,
-                 std::vector<MovedMessage>& steps) {
-    MovedMessage made{.kind = Kind::kResult, .at = step.at, .call_id = TextMember(result, "source_call_id")};
+  // A result of a call, after the steps of its sub-agents; what is of none joins `told`. It is of `call` if it does not
+  // say of which.
+  std::optional<MovedMessage> TakeResult(const Json& result, const MovedBlock* call, int depth, MovedMessage& told,
+                                         std::vector<MovedMessage>& steps) {
+    MovedMessage made{.kind = Kind::kResult, .at = told.at, .call_id = TextMember(result, "source_call_id")};
     made.text = TextWith(MemberOf(result, "content"), made.files);
     made.is_error = MemberOf(result, "is_error") == true || MemberOf(MemberOf(result, "extra"), "is_error") == true;
-    std::vector<const MovedBlock*> calls;
-    for (const MovedBlock& block : step.blocks) {
-      if (block.kind == MovedBlock::Kind::kCall) calls.push_back(&block);
-    }
-    if (made.call_id.empty() && number < calls.size()) made.call_id = calls[number]->id;
-    if (made.call_id.empty()) {  // the agent is told so without having called anything
-      made.kind = Kind::kPrompt;
-      if (!made.text.empty()) steps.push_back(std::move(made));
-      return;
-    }
+    const bool is_of_call = !made.call_id.empty() || call != nullptr;
+    if (made.call_id.empty() && is_of_call) made.call_id = call->id;
     for (const Json& ref : ListIn(result, "subagent_trajectory_ref")) AddSubAgent(ref, made.call_id, depth, steps);
-    steps.push_back(std::move(made));
+    if (is_of_call) return made;
+    AddLine(told.text, made.text);
+    std::ranges::move(made.files, std::back_inserter(told.files));
+    return std::nullopt;
   }
 
   void AddSubAgent(const Json& ref, const std::string& call, int depth, std::vector<MovedMessage>& steps) {
-    for (const Json& each : ListIn(trajectory_, "subagent_trajectories")) {
-      const bool is_it = !TextMember(ref, "trajectory_id").empty() &&
-                         TextMember(ref, "trajectory_id") == TextMember(each, "trajectory_id");
-      const bool is_session =
-          !TextMember(ref, "session_id").empty() && TextMember(ref, "session_id") == TextMember(each, "session_id");
-      if ((!is_it && !is_session) || depth >= kMostTrajectories) continue;
-      if (!read_.insert(&each).second) return left_out_.Add("sub-agent that is named twice");
-      for (MovedMessage& step : StepsOf(each, depth + 1)) {
-        if (step.kind == Kind::kPrompt) continue;
-        step.nested = call;
-        steps.push_back(std::move(step));
-      }
-      return;
+    // Several may have the session's id, which older versions name.
+    const char* const id = TextMember(ref, "trajectory_id").empty() ? "session_id" : "trajectory_id";
+    const auto found = sub_agents_.find({id, TextMember(ref, id)});
+    if (found == sub_agents_.end() || depth >= kMostTrajectories) {
+      return left_out_.Add("sub-agent in a file of its own");
     }
-    left_out_.Add("sub-agent in a file of its own");
+    if (call.empty()) return left_out_.Add("sub-agent that no call names");
+    if (!read_.insert(found->second).second) return left_out_.Add("sub-agent that is named twice");
+    for (MovedMessage& step : StepsOf(*found->second, depth + 1)) {
+      if (step.kind == Kind::kPrompt) continue;
+      step.nested = call;
+      steps.push_back(std::move(step));
+    }
   }
 
   const Json& trajectory_;
-  std::set<const Json*> read_;  // sub-agents: they may name each other
+  std::map<std::pair<std::string, std::string>, const Json*> sub_agents_;  // by an id: which member, and its text
+  std::set<const Json*> read_;                                             // sub-agents: they may name each other
   LeftOut left_out_;
 };
 

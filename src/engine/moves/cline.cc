@@ -69,8 +69,10 @@ Json WithoutResults(const Json& content, std::vector<OpenCall>& open, std::vecto
       results.push_back(*std::move(result));
     } else if (IsOfTool(text)) {
       left_out.Add("message that the tool added by itself");
-    } else {
+    } else if (text.empty()) {
       kept.push_back(block);
+    } else if (std::string said = WithoutDetails(text); !said.empty()) {
+      kept.push_back({{"type", "text"}, {"text", std::move(said)}});
     }
   }
   return kept;
@@ -95,6 +97,25 @@ std::vector<MovedMessage> RequestsIn(const Json& shown) {
   return requests;
 }
 
+// The request that an answer is from: of the next ones, some of which may have failed, the first that had as many
+// tokens as the message says; just the next if it says nothing. Without one there is what the message says, which tells
+// the cache's tokens as one number.
+MovedMessage RequestOf(const Json& message, const std::vector<MovedMessage>& requests, std::size_t& next) {
+  const Json& tokens = MemberOf(MemberOf(message, "metrics"), "tokens");
+  MovedMessage told;
+  told.usage = UsageOf(CountIn(tokens, "prompt"), CountIn(tokens, "completion"), CountIn(tokens, "cached"), 0);
+  const auto is_it = [&](const MovedMessage& request) {
+    return !tokens.is_object() || (request.usage.input_tokens == told.usage.input_tokens &&
+                                   request.usage.output_tokens == told.usage.output_tokens);
+  };
+  constexpr std::size_t kMostTries = 100;
+  const std::size_t end = std::min(requests.size(), next + kMostTries);
+  for (std::size_t i = next; i < end; ++i) {
+    if (is_it(requests[i])) return next = i + 1, requests[i];
+  }
+  return told;
+}
+
 }  // namespace
 
 ReadSession ReadCline(const Json& session, const std::string& path) {
@@ -107,7 +128,7 @@ ReadSession ReadCline(const Json& session, const std::string& path) {
     read.messages.push_back({.kind = Kind::kModel, .model = TextMember(models.back(), "model_id")});
   }
   read.facts.id = std::filesystem::path(path).parent_path().filename().string();
-  std::size_t answers = 0;
+  std::size_t answers = 0, next_request = 0;
   std::vector<OpenCall> open;
   for (const Json& message : session) {
     std::vector<MovedMessage> results;
@@ -125,13 +146,13 @@ ReadSession ReadCline(const Json& session, const std::string& path) {
       }
       said.kind = Kind::kAnswer;
       said.text.clear();
-      said.group = "answer " + std::to_string(answers);
+      said.group = "answer " + std::to_string(answers++);
       said.model = TextMember(MemberOf(message, "modelInfo"), "modelId");
-      if (answers < requests.size()) said.usage = requests[answers].usage, at = at ? at : requests[answers].at;
-      ++answers;
+      const MovedMessage request = RequestOf(message, requests, next_request);
+      said.usage = request.usage;
+      at = at ? at : request.at;
     } else {
       said.blocks.clear();
-      said.text = WithoutDetails(std::move(said.text));
     }
     said.at = at;
     for (MovedMessage& result : content.results) {

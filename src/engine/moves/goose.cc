@@ -12,6 +12,18 @@ namespace {
 
 using Kind = MovedMessage::Kind;
 
+// A result as the model got it: without what the tool tells the user alone, often the same once more.
+Json ToldTheModel(const Json& content, LeftOut& left_out) {
+  Json told = Json::array();
+  for (const Json& part : content.is_array() ? content : Json::array()) {
+    const Json& audience = ListIn(MemberOf(part, "annotations"), "audience");
+    if (audience.empty() || std::ranges::find(audience, "assistant") != audience.end()) told.push_back(part);
+  }
+  if (told.empty()) return content;
+  left_out.Add("part of a result for the user alone", content.size() - told.size());
+  return told;
+}
+
 class GooseReader final : public RecordReader {
  public:
   std::vector<MovedMessage> Take(const Json& line) override {
@@ -99,7 +111,8 @@ class GooseReader final : public RecordReader {
       result.is_error = TextMember(outcome, "status") == "error" || MemberOf(value, "isError") == true;
       result.text = result.is_error && value.is_null()
                         ? TextMember(outcome, "error")
-                        : ResultText(value.is_object() ? MemberOf(value, "content") : value, result.files, left_out);
+                        : ResultText(ToldTheModel(value.is_object() ? MemberOf(value, "content") : value, left_out),
+                                     result.files, left_out);
       messages.push_back(std::move(result));
     } else if (type == "image") {
       if (auto content = DecodeBase64(TextMember(part, "data"))) {

@@ -254,6 +254,13 @@ void AddLine(std::string& to, const std::string& text) {
   to += text;
 }
 
+// Where a part of a result is from, or what it stands for: pages and files of claude.ai, links of MCP.
+std::string PlaceOf(const Json& block) {
+  std::string lines;
+  for (const char* name : {"title", "url", "uri", "file_path"}) AddLine(lines, TextMember(block, name));
+  return lines;
+}
+
 std::string ResultText(const Json& content, std::vector<MovedFile>& files, LeftOut& left_out) {
   if (content.is_string()) return content.get<std::string>();
   if (content.is_object()) return ResultText(Json::array({content}), files, left_out);
@@ -263,11 +270,15 @@ std::string ResultText(const Json& content, std::vector<MovedFile>& files, LeftO
     if (block.is_string()) {
       AddLine(text, block.get<std::string>());
     } else if (block.contains("text")) {
+      AddLine(text, PlaceOf(block));
       AddLine(text, TextMember(block, "text"));
     } else if (auto file = FileInBlock(block)) {
       files.push_back(*std::move(file));
     } else if (!MemberOf(block, "resource").is_null()) {
       AddLine(text, TextMember(MemberOf(block, "resource"), "text"));
+    } else if (const std::string place = PlaceOf(block); !place.empty()) {
+      AddLine(text, place);
+      if (block.contains("file_path")) left_out.Add("file whose content the export lacks");
     } else {
       left_out.Add("part of a result (" + FirstWords(type) + ")");
     }

@@ -107,7 +107,7 @@ void TurnBuilder::AddCall(MovedBlock& block) {
   std::string id = block.id.empty() ? "call_" + start_.id.str() + "_" + std::to_string(place.call) : block.id;
   int& number = next_number_.try_emplace(block.id, 2).first->second;
   while (!by_id_.emplace(id, place).second) id = block.id + "_" + std::to_string(number++);
-  unanswered_[block.id].push_back(place);
+  unanswered_[block.id].insert(place);
   round.calls.push_back(
       {.call = {
            .id = std::move(id), .name = block.name.empty() ? "tool" : block.name, .arguments = std::move(block.text)}});
@@ -118,12 +118,14 @@ TurnBuilder::Call* TurnBuilder::FindCall(const std::string& id) {
   return found == by_id_.end() ? nullptr : &At(found->second);
 }
 
-// It is that of the last call of this id that has none.
+// It is that of the first call of this id that has none, in the last round with such a call.
 void TurnBuilder::AddResult(MovedMessage step, const FileOf& file_of) {
   const auto calls = unanswered_.find(step.call_id);
   if (calls == unanswered_.end() || calls->second.empty()) return AddFurtherResult(std::move(step));
-  const Place place = calls->second.back();
-  calls->second.pop_back();
+  auto& open = calls->second;
+  const auto first = open.lower_bound({.round = open.rbegin()->round, .call = 0});
+  const Place place = *first;
+  open.erase(first);
   Call& call = At(place);
   TakeFiles(step.files, file_of, call.parts, call.files);
   step.at = TimeOf(step);

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -60,6 +62,7 @@ class TurnBuilder {
   };
   struct Place {
     std::size_t round, call;
+    auto operator<=>(const Place&) const = default;
   };
   // What the model is told from here on.
   struct Summary {
@@ -93,7 +96,7 @@ class TurnBuilder {
   std::vector<Round> rounds_{};
   std::unordered_map<std::string, Place> by_id_{};  // the calls
   // Those without a result, and the next number for a call of the same id, by the id in the source.
-  std::unordered_map<std::string, std::vector<Place>> unanswered_{};
+  std::unordered_map<std::string, std::set<Place>> unanswered_{};
   std::unordered_map<std::string, int> next_number_{};
   std::vector<Summary> summaries_{};
   bool stopped_ = false;

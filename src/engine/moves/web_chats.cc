@@ -58,6 +58,7 @@ class AnswerSteps {
 
 std::vector<MovedMessage> StepsOfClaude(const Json& message, LeftOut& left_out) {
   MovedMessage said{.at = TimeIn(MemberOf(message, "created_at"))};
+  left_out.Add("file whose content the export lacks", ListIn(message, "files").size());
   if (TextMember(message, "sender") == "human") {
     said.text = ReadAnthropicContent(MemberOf(message, "content"), left_out).message.text;
     if (said.text.empty()) said.text = TextMember(message, "text");
@@ -66,7 +67,6 @@ std::vector<MovedMessage> StepsOfClaude(const Json& message, LeftOut& left_out) 
                             .mime_type = "text/plain",
                             .content = TextMember(each, "extracted_content")});
     }
-    left_out.Add("file whose content the export lacks", ListIn(message, "files").size());
     return {std::move(said)};
   }
   AnswerSteps steps(said);
@@ -74,6 +74,7 @@ std::vector<MovedMessage> StepsOfClaude(const Json& message, LeftOut& left_out) 
   std::size_t calls = 0;
   for (const Json& part : ListIn(message, "content")) {
     AnthropicContent read = ReadAnthropicContent(Json::array({part}), left_out);
+    left_out.Add("citation in an answer", ListIn(part, "citations").size());
     for (MovedBlock& block : read.message.blocks) {
       if (block.kind == MovedBlock::Kind::kCall) {
         const std::string given_id = block.id;
@@ -246,6 +247,7 @@ ReadSession ReadClaudeExport(const Json& session, const std::string&) {
   ReadSession read;
   read.facts = {.id = TextMember(session, "uuid"),
                 .title = TextMember(session, "name"),
+                .head = TextMember(session, "current_leaf_message_uuid"),  // not in the export: as the page loads it
                 .created = TimeIn(MemberOf(session, "created_at")),
                 .updated = TimeIn(MemberOf(session, "updated_at"))};
   std::vector<MessageNode> nodes;
@@ -259,6 +261,10 @@ ReadSession ReadClaudeExport(const Json& session, const std::string&) {
          .steps = StepsOfClaude(message, read.left_out)});
   }
   read.messages = StepsOfTree(std::move(nodes), read.left_out);
+  if (!IsBlank(TextMember(session, "summary"))) read.left_out.Add("summary of the chat");
+  if (const std::string model = TextMember(session, "model"); !model.empty()) {
+    read.messages.insert(read.messages.begin(), {.kind = Kind::kModel, .model = model});
+  }
   return read;
 }
 
