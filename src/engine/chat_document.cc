@@ -453,6 +453,20 @@ Result<ForeignChat> ReadChatDocument(Json document, const std::string& where) {
   return chat;
 }
 
+void NoteMissingFiles(ForeignChat& chat) {
+  std::set<FileId> missing;
+  for (const Interaction& interaction : chat.interactions) {
+    if (!interaction.final_agent_state) continue;
+    for (const Message& message : interaction.final_agent_state->messages) {
+      for (const MessagePart& part : message.parts) missing.insert(part.file_id);
+    }
+  }
+  for (const StoredFile& file : chat.files) missing.erase(file.info.id);
+  if (missing.empty()) return;
+  chat.notes.push_back(std::to_string(missing.size()) + " attached file" + (missing.size() == 1 ? " is" : "s are") +
+                       " not in the export (`reprise export --output FOLDER` takes them along)");
+}
+
 Json ToChatDocument(const ForeignChat& chat) {
   Json document = {{"id", chat.name}, {"title", chat.title}};
   if (chat.created_at) document["created_at"] = FormatTimestamp(*chat.created_at);

@@ -63,6 +63,8 @@ Result<void> AddForeignFile(StoredFile file, const std::string& where, ForeignCh
 // Reads a chat, or a single interaction, from one JSON document. `where` names it in messages. Fails like
 // ReadInteractions.
 Result<ForeignChat> ReadChatDocument(Json document, const std::string& where);
+// Adds a note if interactions name files that the chat does not have. Called when all files were added.
+void NoteMissingFiles(ForeignChat& chat);
 // Writes a document that ReadChatDocument reads without filling in anything; its size is linear in the chat's text.
 Json ToChatDocument(const ForeignChat& chat);
 

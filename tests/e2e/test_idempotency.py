@@ -60,6 +60,14 @@ def test_an_edit_too(client, provider):
     assert ids(client) == ["int_001", "int_002"]
 
 
+def test_a_live_replay_too(client, provider):
+    provider.plan(text("one"), text("again"))
+    send(client).finish()
+    replays = [client.post("/chats/c/interactions/int_001/replay", {"mode": "live"}, headers={"Idempotency-Key": "live-1"}) for _ in range(2)]
+    assert [replay.json["interaction_id"] for replay in replays] == ["int_002"] * 2
+    assert ids(client) == ["int_001", "int_002"] and len(provider.requests) == 2
+
+
 @pytest.mark.parametrize("key", ["", '""', "x" * 256, "a b", "a\tb", 'a"b'])
 def test_what_cannot_be_a_key(client, key):
     client.post("/chats/c/interactions", {"user_message": "hello"}, headers={"Idempotency-Key": key}).error(400, "invalid_argument")

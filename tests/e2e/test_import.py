@@ -239,6 +239,10 @@ def test_curl_brings_a_chat_in(make_server):
     again = server.client.post("/import?as=copy", history).expect(201, "imported").json
     assert again["notes"] == [], "a history from the server can be imported"
     assert content(server.client, "copy") == content(server.client, "trip")
+    attached = server.client.request("POST", "/chats/trip/files?name=a.txt", b"text", headers={"Content-Type": "text/plain"}).json["id"]
+    server.client.turn("trip", "look", attachments=[attached])
+    lacking = server.client.post("/import?as=lacking", server.client.get("/chats/trip/export").json).expect(201, "imported").json["notes"]
+    assert [note for note in lacking if "1 attached file is not in the export" in note], lacking
 
 
 @pytest.mark.limit(60 + 20 * SLACK)

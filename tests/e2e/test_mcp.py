@@ -495,9 +495,9 @@ def test_a_page_that_is_not_opened_is_named_to_the_model(box):
 def test_an_answer_that_cannot_be_read_ends_its_call(box):
     it = box({"scripted": scripted()})
     it.ready("scripted")
-    deep = b'{"jsonrpc":"2.0","id":ID,"result":{"x":' + b"[" * 100 + b"]" * 100 + b"}}"
+    deep = b'{"jsonrpc":"2.0","id":ID,"result":{"x":' + b"[" * 600 + b"]" * 600 + b"}}"
     result = it.result("scripted__raw", {"hex": deep.hex()})
-    assert result["is_error"] and "cannot be read: JSON nested deeper than 64 levels" in result["tool_output"]
+    assert result["is_error"] and "cannot be read: JSON nested deeper than 512 levels" in result["tool_output"]
     broken = b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"a\xc3"}]}}'
     assert it.ok("scripted__raw", {"hex": broken.hex()}) == "a\ufffd"
 

@@ -281,6 +281,7 @@ Result<ForeignChat> ReadForeignChat(const std::string& path) {
   if (!IsDirectory(path)) {
     auto chat = ReadObject(path).and_then([&](Json document) { return ReadChatDocument(std::move(document), path); });
     if (chat && chat->name.empty()) chat->name = std::filesystem::path(path).stem();
+    if (chat) NoteMissingFiles(*chat);
     return chat;
   }
   ForeignChat chat;
@@ -305,6 +306,7 @@ Result<ForeignChat> ReadForeignChat(const std::string& path) {
   if (auto read = ReadFiles(path, chat).and_then([&] { return ReadBlobs(path, chat); }); !read) {
     return Fail(std::move(read.error()));
   }
+  NoteMissingFiles(chat);
   return chat;
 }
 

@@ -217,7 +217,8 @@ class SessionsImport {
       return Fail(Reason::kInvalidParameter, "\"as\" is for one chat, and there are several");
     }
     ForeignChat foreign = TRY(TRY(std::move(turns))->ReadAll(name));
-    Json notes = foreign.notes;
+    NoteMissingFiles(foreign);
+  Json notes = foreign.notes;
     auto imported = engine_.ImportChat(ToIncomingChat(TRY(ChatId::Parse(name)), std::move(foreign)));
     if (!imported && imported.error().Is(Reason::kChatExists) && !as_) {
       known_ = name;

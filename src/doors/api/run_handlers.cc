@@ -254,9 +254,11 @@ Reply ReportReply(const ReplayReport& report, std::string_view mode, std::option
   return JsonReply(json);
 }
 
-Result<Outcome> ReplayLive(Engine& engine, const InteractionRef& target) {
+Result<Outcome> ReplayLive(Engine& engine, const InteractionRef& target, const Request& request) {
   const auto recorded = TRY(engine.GetInteraction(target.chat_id, target.interaction_id));
-  auto again = TRY(engine.Regenerate(target.chat_id, target.interaction_id, {.model = recorded.model}));
+  StartRequest start{.model = recorded.model};
+  start.request = TRY(ClientRequestOf(request));
+  auto again = TRY(engine.Regenerate(target.chat_id, target.interaction_id, std::move(start)));
   auto finish = [&engine, target, id = again.interaction_id.value()]() -> Result<Reply> {
     auto report = TRY(engine.CompareReplay(target.chat_id, target.interaction_id, id));
     return ReportReply(report, "live", id);
@@ -275,7 +277,7 @@ Result<Outcome> Replay(Engine& engine, const Request& request) {
       return ReportReply(report, "recorded");
     }
     case ReplayMode::kLive:
-      return ReplayLive(engine, target);
+      return ReplayLive(engine, target, request);
   }
   return Fail(ErrorCode::kInternal, "no such mode");
 }
