@@ -128,6 +128,37 @@ TEST_CASE("MovedTurns: sub-agents that name each other are read once", "[moves]"
   CHECK(chat.notes == std::vector<std::string>{"left out: 79 x sub-agent that is named twice"});
 }
 
+TEST_CASE("ReadAtif: a reference names one sub-agent of its session, nearest first", "[moves]") {
+  const auto agent = [](const char* id, const char* word, Json more = Json::object()) {
+    const Json step = {{"source", "agent"}, {"message", word}};
+    Json made = {{"trajectory_id", id}, {"session_id", "one"}, {"steps", {step}}};
+    made.update(more);
+    return made;
+  };
+  const auto step = [](const char* call, Json refs) {
+    return Json{{"source", "agent"},
+                {"message", ""},
+                {"tool_calls", {{{"tool_call_id", call}, {"function_name", "delegate"}}}},
+                {"observation", {{"results", {{{"source_call_id", call}, {"subagent_trajectory_ref", refs}}}}}}};
+  };
+  const Json of_second = {{"trajectory_id", "b"}, {"session_id", "one"}}, of_nested = {{"trajectory_id", "a"}};
+  const Json second =
+      agent("b", "second", {{"steps", {step("n", {of_nested})}}, {"subagent_trajectories", {agent("a", "nested")}}});
+  const Json root = {{"schema_version", "ATIF-v1.7"},
+                     {"steps", {step("c", {of_second})}},
+                     {"subagent_trajectories", {agent("a", "first"), second}}};
+  const ForeignChat chat = Chat(DumpJson(root));
+  std::string said;
+  for (const AgentEvent& each : chat.interactions.at(0).events) {
+    const auto* nested = std::get_if<event::Nested>(&each.payload);
+    const auto* answer = nested == nullptr ? nullptr : std::get_if<event::Answer>(&nested->step);
+    const auto* text = nested == nullptr ? nullptr : std::get_if<event::MessageText>(&nested->step);
+    if (answer != nullptr) said += answer->content;
+    if (text != nullptr) said += text->content;
+  }
+  CHECK(said == "nested");
+}
+
 TEST_CASE("MovedTurns: a long chat with many branches takes little memory and time", "[moves]") {
   // After one prompt a long answer in pieces, each with a second end.
   constexpr int kPieces = 40'000;

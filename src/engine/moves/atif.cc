@@ -1,7 +1,9 @@
 // ATIF 1.0 to 1.7, the Agent Trajectory Interchange Format of Harbor.
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/text.h"
@@ -35,7 +37,10 @@ class AtifReader {
   std::vector<MovedMessage> StepsOf(const Json& trajectory, int depth) {
     const std::string model = TextMember(MemberOf(trajectory, "agent"), "model_name");
     std::vector<MovedMessage> steps;
+    const Named named = NamedIn(trajectory);
+    const Named* const around = std::exchange(around_, &named);
     for (const Json& step : ListIn(trajectory, "steps")) AddStep(step, model, depth, steps);
+    around_ = around;
     return steps;
   }
 
@@ -112,26 +117,46 @@ class AtifReader {
     steps.push_back(std::move(made));
   }
 
-  void AddSubAgent(const Json& ref, const std::string& call, int depth, std::vector<MovedMessage>& steps) {
-    for (const Json& each : ListIn(trajectory_, "subagent_trajectories")) {
-      const bool is_it = !TextMember(ref, "trajectory_id").empty() &&
-                         TextMember(ref, "trajectory_id") == TextMember(each, "trajectory_id");
-      const bool is_session =
-          !TextMember(ref, "session_id").empty() && TextMember(ref, "session_id") == TextMember(each, "session_id");
-      if ((!is_it && !is_session) || depth >= kMostTrajectories) continue;
-      if (!read_.insert(&each).second) return left_out_.Add("sub-agent that is named twice");
-      for (MovedMessage& step : StepsOf(each, depth + 1)) {
-        if (step.kind == Kind::kPrompt) continue;
-        step.nested = call;
-        steps.push_back(std::move(step));
-      }
-      return;
+  // Sub-agents by their id, or by their session.
+  using Named = std::map<std::pair<std::string_view, std::string>, const Json*>;
+
+  static Named NamedIn(const Json& trajectory) {
+    Named named;
+    for (const Json& each : ListIn(trajectory, "subagent_trajectories")) {
+      for (const char* member : {"trajectory_id", "session_id"})
+        named.try_emplace({member, TextMember(each, member)}, &each);
     }
-    left_out_.Add("sub-agent in a file of its own");
+    return named;
+  }
+
+  // The sub-agent that a reference names: one of the trajectory that has the reference, or else of the whole. Several
+  // may be of one session, whose id counts only if nothing else is named. Null: none.
+  const Json* Find(const Json& ref) const {
+    const std::string_view member = TextMember(ref, "trajectory_id").empty() ? "session_id" : "trajectory_id";
+    const bool is_elsewhere = member == "session_id" && !TextMember(ref, "trajectory_path").empty();
+    const std::string id = is_elsewhere ? std::string() : TextMember(ref, member);
+    for (const Named* const within : {around_, &of_root_}) {
+      const auto found = within->find({member, id});
+      if (!id.empty() && found != within->end()) return found->second;
+    }
+    return nullptr;
+  }
+
+  void AddSubAgent(const Json& ref, const std::string& call, int depth, std::vector<MovedMessage>& steps) {
+    const Json* const named = depth < kMostTrajectories ? Find(ref) : nullptr;
+    if (named == nullptr) return left_out_.Add("sub-agent in a file of its own");
+    if (!read_.insert(named).second) return left_out_.Add("sub-agent that is named twice");
+    for (MovedMessage& step : StepsOf(*named, depth + 1)) {
+      if (step.kind == Kind::kPrompt) continue;
+      step.nested = call;
+      steps.push_back(std::move(step));
+    }
   }
 
   const Json& trajectory_;
-  std::set<const Json*> read_;  // sub-agents: they may name each other
+  const Named of_root_ = NamedIn(trajectory_);
+  const Named* around_ = &of_root_;  // of the trajectory whose steps are read
+  std::set<const Json*> read_;       // sub-agents: they may name each other
   LeftOut left_out_;
 };
 
