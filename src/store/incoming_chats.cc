@@ -16,7 +16,6 @@
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/try.h"
-#include "crypto/digest.h"
 #include "domain/codec.h"
 #include "store/chat_files.h"
 #include "store/file_blob_store.h"
@@ -43,6 +42,10 @@ bool IsIncoming(const std::string& folder, FileSystem& file_system, int depth = 
            constexpr int kDepth = 2;  // CHAT/interactions
            return depth < kDepth && IsIncoming(folder + "/" + entry.name, file_system, depth + 1);
          });
+}
+
+tl::unexpected<Error> Changed(const std::string& what) {
+  return Fail(ErrorCode::kIo, what + " did not come back from the disk as it was written");
 }
 
 std::string AsText(const Interaction& interaction, std::size_t first_message = 0) {
@@ -214,39 +217,32 @@ Result<void> IncomingChats::Assemble(std::span<const IncomingChat> chats, const 
   return ForEachAtOnce(chats.size(), [&](std::size_t i) { return Compare(chats[i], folder, additions[i]); });
 }
 
-// What must come back from the disk of an interaction: a digest of all but the messages before it.
-std::string DigestOf(const AddedInteraction& added) {
-  return Sha256Digest({AsText(added.interaction), " ", std::to_string(added.kept_messages)});
-}
-
 Result<IncomingChats::Additions> IncomingChats::WriteAdditions(const IncomingChat& chat,
                                                                FileInteractionStore& store) const {
   Additions additions;
   std::map<InteractionId, StateTotals> totals;  // of the states
   for (const InteractionId number : chat.interactions) {
     const AddedInteraction one = TRY(chat.load_added(number));
-    const Messages& messages = one.interaction.final_agent_state.value().messages;
-    if (one.kept_messages == 0) {
-      totals[number] = TotalsOf(*one.interaction.final_agent_state);
-      TRY(store.SaveInteraction(one.interaction));
-    } else {
-      const StateTotals& all = totals[number] = Continued(totals.at(*one.interaction.parent_id), messages);
-      TRY(store.SaveAdded(one.interaction, {.kept = one.kept_messages, .totals = all}));
+    const AgentState& state = one.interaction.final_agent_state.value();
+    std::optional<StateLink> link;
+    if (one.kept_messages > 0) {
+      link = {.kept = one.kept_messages, .totals = Continued(totals.at(*one.interaction.parent_id), state.messages)};
     }
-    additions.digests.push_back(DigestOf(one));
+    totals[number] = link ? link->totals : TotalsOf(state);
+    additions.digests.push_back(TRY(store.SaveAdded(one.interaction, link)));
     if (number == chat.summary.head) additions.head_status = one.interaction.status;
     TRY(CountStep(options_.counter));
   }
   return additions;
 }
 
-Result<void> IncomingChats::CompareAdditions(const IncomingChat& chat, const Additions& additions,
-                                             InteractionStore& store) const {
+// A record with the digest that it was written with is the same, byte for byte.
+Result<void> IncomingChats::CompareAdditions(const IncomingChat& chat, const std::string& folder,
+                                             const Additions& additions) const {
+  const ChatFiles files(folder, MakeRecordFormat(options_.keys), options_.file_system);
   for (std::size_t i = 0; i < chat.interactions.size(); ++i) {
     const InteractionId number = chat.interactions[i];
-    if (DigestOf(TRY(store.LoadAdded(chat.summary.id, number))) != additions.digests[i]) {
-      return Fail(ErrorCode::kIo, number.str() + " did not come back from the disk as it was written");
-    }
+    if (TRY(files.ReadDigest(chat.summary.id, number)) != additions.digests[i]) return Changed(number.str());
     TRY(CountStep(options_.counter));
   }
   return {};
@@ -295,11 +291,11 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
 }
 
 Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string& folder, const Additions& added) const {
+  if (chat.load_added) TRY(CompareAdditions(chat, folder, added));
   auto store = TRY(FileInteractionStore::Open({.root = folder,
                                                .keys = options_.keys,
                                                .file_system = options_.file_system,
                                                .access = FileInteractionStore::Access::kReadOnly}));
-  if (chat.load_added) TRY(CompareAdditions(chat, added, *store));
   std::optional<Interaction> before;
   for (const InteractionId number : chat.load_added ? std::vector<InteractionId>() : chat.interactions) {
     auto meant = TRY(chat.load(number));
@@ -313,9 +309,7 @@ Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string&
       is_same = state && state->messages.size() == kept && meant.final_agent_state &&
                 meant.final_agent_state->messages.StartsWith(state->messages);
     }
-    if (!is_same || AsText(meant, kept) != AsText(written.interaction)) {
-      return Fail(ErrorCode::kIo, number.str() + " did not come back from the disk as it was written");
-    }
+    if (!is_same || AsText(meant, kept) != AsText(written.interaction)) return Changed(number.str());
     before = std::move(meant);
     TRY(CountStep(options_.counter));
   }
@@ -324,9 +318,7 @@ Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string&
   for (const FileId& file : chat.files) {
     const auto meant = TRY(chat.load_file(file));
     const auto written = TRY(file_store.Get(chat.summary.id, file));
-    if (meant != written) {
-      return Fail(ErrorCode::kIo, file.str() + " did not come back from the disk as it was written");
-    }
+    if (meant != written) return Changed(file.str());
     TRY(CountStep(options_.counter));
   }
   FileBlobStore blobs(folder, options_.keys, options_.file_system);
