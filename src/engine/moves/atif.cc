@@ -59,11 +59,16 @@ class AtifReader {
     } else if (!step.text.empty()) {
       left_out_.Add("message of the system");
     }
-    std::size_t number = 0;
-    for (const Json& result : ListIn(MemberOf(json, "observation"), "results")) {
-      AddResult(result, step, number++, depth, steps);
+    const Json& results = ListIn(MemberOf(json, "observation"), "results");
+    const bool in_order = std::ranges::none_of(results, NamesCall);
+    for (const bool named : {true, false}) {  // one without a call may become a message, behind which no result counts
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        if (NamesCall(results[i]) == named) AddResult(results[i], step, in_order ? i : results.size(), depth, steps);
+      }
     }
   }
+
+  static bool NamesCall(const Json& result) { return !TextMember(result, "source_call_id").empty(); }
 
   void TakeAnswer(const Json& json, const std::string& model, MovedMessage& step) {
     step.kind = Kind::kAnswer;
@@ -98,6 +103,7 @@ class AtifReader {
     return content.is_null() ? std::string() : ResultText(content, files, ignored);
   }
 
+  // Without the name of a call, it is that of the call of this number, if there is one.
   void AddResult(const Json& result, const MovedMessage& step, std::size_t number, int depth,
                  std::vector<MovedMessage>& steps) {
     MovedMessage made{.kind = Kind::kResult, .at = step.at, .call_id = TextMember(result, "source_call_id")};
