@@ -263,6 +263,7 @@ class SessionImport {
     target_.chats.insert(name);
     waiting_.push_back(std::move(waiting));
     bytes_ += session.bytes;
+    if (bytes_ > kMuchMemory) return Finish();
     return bytes_ > kMostBytes || waiting_.size() >= kMost ? Begin() : Result<void>();
   }
 
@@ -272,7 +273,8 @@ class SessionImport {
   }
 
  private:
-  static constexpr std::uint64_t kMostBytes = 8 << 20;  // that are in memory, twice, with what is made of them
+  static constexpr std::uint64_t kMostBytes = 8 << 20;    // that are in memory, twice, with what is made of them
+  static constexpr std::uint64_t kMuchMemory = 16 << 20;  // nothing else is read beside these
   static constexpr std::size_t kMost = 64;
   struct Waiting {
     std::string source;

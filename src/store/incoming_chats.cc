@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@
 #include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/queues.h"
 #include "base/try.h"
 #include "domain/codec.h"
 #include "store/chat_files.h"
@@ -212,27 +214,39 @@ Result<void> IncomingChats::AddAll(std::span<const IncomingChat> chats) const {
 Result<void> IncomingChats::Assemble(std::span<const IncomingChat> chats, const std::string& folder) const {
   TRY(options_.file_system.CreateDirectory(folder));
   std::vector<Additions> additions(chats.size());
-  TRY(ForEachAtOnce(chats.size(), [&](std::size_t i) { return Write(chats[i], folder, additions[i]); }));
+  TRY(ForEachAtOnce(chats.size(),
+                    [&](std::size_t i) { return Write(chats[i], folder, chats.size() == 1, additions[i]); }));
   if (options_.file_system.syncs_trees()) TRY(options_.file_system.SyncTree(folder));
   return ForEachAtOnce(chats.size(), [&](std::size_t i) { return Compare(chats[i], folder, additions[i]); });
 }
 
-Result<IncomingChats::Additions> IncomingChats::WriteAdditions(const IncomingChat& chat,
+Result<IncomingChats::Additions> IncomingChats::WriteAdditions(const IncomingChat& chat, bool is_alone,
                                                                FileInteractionStore& store) const {
   Additions additions;
   std::map<InteractionId, StateTotals> totals;  // of the states
+  std::future<Result<std::string>> saved;       // of the interaction before
+  const auto take_saved = [&]() -> Result<void> {
+    if (!saved.valid()) return {};
+    additions.digests.push_back(TRY(saved.get()));
+    return CountStep(options_.counter);
+  };
+  SerialQueue disk;  // writes one while the next one is made, if no other chat has work for a second core
   for (const InteractionId number : chat.interactions) {
-    const AddedInteraction one = TRY(chat.load_added(number));
-    const AgentState& state = one.interaction.final_agent_state.value();
+    const auto one = std::make_shared<const AddedInteraction>(TRY(chat.load_added(number)));
+    const AgentState& state = one->interaction.final_agent_state.value();
     std::optional<StateLink> link;
-    if (one.kept_messages > 0) {
-      link = {.kept = one.kept_messages, .totals = Continued(totals.at(*one.interaction.parent_id), state.messages)};
+    if (one->kept_messages > 0) {
+      link = {.kept = one->kept_messages, .totals = Continued(totals.at(*one->interaction.parent_id), state.messages)};
     }
     totals[number] = link ? link->totals : TotalsOf(state);
-    additions.digests.push_back(TRY(store.SaveAdded(one.interaction, link)));
-    if (number == chat.summary.head) additions.head_status = one.interaction.status;
-    TRY(CountStep(options_.counter));
+    if (number == chat.summary.head) additions.head_status = one->interaction.status;
+    TRY(take_saved());
+    const auto save = std::make_shared<std::packaged_task<Result<std::string>()>>(
+        [&store, one, link = std::move(link)] { return store.SaveAdded(one->interaction, link); });
+    saved = save->get_future();
+    is_alone ? disk.Post([save] { (*save)(); }) : (*save)();
   }
+  TRY(take_saved());
   return additions;
 }
 
@@ -248,7 +262,8 @@ Result<void> IncomingChats::CompareAdditions(const IncomingChat& chat, const std
   return {};
 }
 
-Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& folder, Additions& added) const {
+Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& folder, bool is_alone,
+                                  Additions& added) const {
   const ChatId& id = chat.summary.id;
   {
     auto store = TRY(FileInteractionStore::Open({.root = folder,
@@ -260,7 +275,7 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
       TRY(store->CreateChat(id, {.title = chat.summary.title}));
     }
     if (chat.load_added) {
-      added = TRY(WriteAdditions(chat, *store));
+      added = TRY(WriteAdditions(chat, is_alone, *store));
     } else {
       for (const InteractionId number : chat.interactions) {
         TRY(store->SaveInteraction(TRY(chat.load(number))));

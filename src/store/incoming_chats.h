@@ -75,8 +75,8 @@ class IncomingChats {
     std::optional<InteractionStatus> head_status{};
   };
 
-  Result<void> Write(const IncomingChat& chat, const std::string& folder, Additions& added) const;
-  Result<Additions> WriteAdditions(const IncomingChat& chat, FileInteractionStore& store) const;
+  Result<void> Write(const IncomingChat& chat, const std::string& folder, bool is_alone, Additions& added) const;
+  Result<Additions> WriteAdditions(const IncomingChat& chat, bool is_alone, FileInteractionStore& store) const;
   Result<void> Compare(const IncomingChat& chat, const std::string& folder, const Additions& added) const;
   Result<void> CompareAdditions(const IncomingChat& chat, const std::string& folder, const Additions& additions) const;
   Result<void> Assemble(std::span<const IncomingChat> chats, const std::string& folder) const;
