@@ -39,8 +39,12 @@ class Builder final : public nlohmann::json_sax<Json> {
   bool number_float(number_float_t value, const string_t&) override { return Add(value); }
   bool string(string_t& value) override { return Add(std::move(value)); }
   bool binary(binary_t&) override { return false; }  // not in text
-  bool start_object(std::size_t) override { return Open(Json::value_t::object); }
-  bool start_array(std::size_t) override { return Open(Json::value_t::array); }
+  bool start_object(std::size_t members) override {
+    return Open(Json::value_t::object) && Reserve<Json::object_t>(members);
+  }
+  bool start_array(std::size_t elements) override {
+    return Open(Json::value_t::array) && Reserve<Json::array_t>(elements);
+  }
   bool end_object() override { return Close(); }
   bool end_array() override { return Close(); }
 
@@ -125,6 +129,13 @@ class Builder final : public nlohmann::json_sax<Json> {
     open_.push_back({Place(Json(kind))});
     return true;
   }
+  // Makes room in what was just opened; nlohmann's parser does not know for how many.
+  template <typename Kind>
+  bool Reserve(std::size_t count) {
+    constexpr auto kUnknown = static_cast<std::size_t>(-1);
+    if (count != kUnknown) open_.back().value->get_ref<Kind&>().reserve(count);
+    return true;
+  }
   bool Close() {
     open_.pop_back();
     return true;
@@ -146,13 +157,13 @@ constexpr std::size_t kMaxScratchDepth = 256;
 bool Build(simdjson::dom::element element, Builder& builder) {
   switch (element.type()) {
     case simdjson::dom::element_type::ARRAY:
-      if (!builder.start_array(0)) return false;
+      if (!builder.start_array(simdjson::dom::array(element).size())) return false;
       for (const simdjson::dom::element each : simdjson::dom::array(element)) {
         if (!Build(each, builder)) return false;
       }
       return builder.end_array();
     case simdjson::dom::element_type::OBJECT:
-      if (!builder.start_object(0)) return false;
+      if (!builder.start_object(simdjson::dom::object(element).size())) return false;
       for (const auto& [name, value] : simdjson::dom::object(element)) {
         std::string key(name);
         if (!builder.key(key) || !Build(value, builder)) return false;

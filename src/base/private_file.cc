@@ -139,7 +139,7 @@ Result<void> WriteInto(const std::string& path, std::string_view content, int fl
   };
   // O_NONBLOCK: a fifo without a reader must fail, not wait. What it cannot take at once is then waited for.
   UniqueFd file(::open(path.c_str(), flags | O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600));
-  if (file.get() < 0 || ::fcntl(file.get(), F_SETFL, 0) != 0) return failed();
+  if (file.get() < 0 || ::fcntl(file.get(), F_SETFL, flags & O_APPEND) != 0) return failed();
   while (!content.empty()) {
     const ssize_t wrote = ::write(file.get(), content.data(), content.size());
     if (wrote < 0 && errno != EINTR) return failed();
@@ -160,7 +160,8 @@ Result<void> WriteOutputFile(const std::string& given, std::string_view content,
   std::error_code none;
   const bool is_link = std::filesystem::is_symlink(given, none);
   // A link may lead to nothing, or to a file that this process has open as /dev/stdout.
-  const bool is_open = given.starts_with("/dev/") || given.starts_with("/proc/");
+  const bool is_device = given.starts_with("/dev/") && !given.starts_with("/dev/shm/");
+  const bool is_open = is_device || given.starts_with("/proc/");
   if (is_there ? !S_ISREG(status.st_mode) || is_open : is_link) {
     return WriteInto(given, content, is_open ? O_APPEND : O_CREAT | O_TRUNC);
   }

@@ -7,12 +7,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "app/chat_bucket.h"
 #include "app/embedded.h"
 #include "app/keys.h"
+#include "base/logging.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
@@ -234,7 +236,7 @@ std::string EarlierChat(const std::string& name, const std::set<std::string>& ch
   return found != chats.end() && found->starts_with(beginning) ? *found : std::string();
 }
 
-// Imports sessions of other tools. Small ones share the time that the disk takes.
+// Imports sessions of other tools. Small ones share the time that the disk takes, and more are read meanwhile.
 class SessionImport {
  public:
   SessionImport(const Asked& asked, Target& target, Progress& progress, Report& report)
@@ -261,25 +263,18 @@ class SessionImport {
     target_.chats.insert(name);
     waiting_.push_back(std::move(waiting));
     bytes_ += session.bytes;
-    return bytes_ > kMostBytes || waiting_.size() >= kMost ? Finish() : Result<void>();
+    if (bytes_ > kMuchMemory) return Finish();
+    return bytes_ > kMostBytes || waiting_.size() >= kMost ? Begin() : Result<void>();
   }
 
   // Imports those that wait for others.
   Result<void> Finish() {
-    if (waiting_.empty()) return {};
-    const std::span<const Waiting> all = waiting_;
-    const auto taken = Take(all);
-    const bool alone = !taken && all.size() > 1;  // what one of them lacks is no fault of the others
-    for (std::size_t i = 0; i < all.size() && !progress_.interrupted(); ++i) {
-      Tell(all[i], alone ? Take(all.subspan(i, 1)) : taken);
-    }
-    waiting_.clear();
-    bytes_ = 0;
-    return progress_.interrupted() ? Fail(ErrorCode::kCancelled, "interrupted") : Result<void>();
+    return Begin().and_then([&] { return End(); });
   }
 
  private:
-  static constexpr std::uint64_t kMostBytes = 8 << 20;  // that are in memory, with what is made of them
+  static constexpr std::uint64_t kMostBytes = 8 << 20;    // that are in memory, twice, with what is made of them
+  static constexpr std::uint64_t kMuchMemory = 16 << 20;  // nothing else is read beside these
   static constexpr std::size_t kMost = 64;
   struct Waiting {
     std::string source;
@@ -291,6 +286,37 @@ class SessionImport {
 
   static Error OnlyOne() {
     return Fail(ErrorCode::kInvalidArgument, "--as is for one chat, and there are several").value();
+  }
+
+  // Begins to import those that wait, when the ones before them are imported.
+  Result<void> Begin() {
+    TRY(End());
+    under_way_ = std::exchange(waiting_, {});
+    bytes_ = 0;
+    if (under_way_.empty()) return {};
+    writer_ = std::jthread([this] {
+      if (!Guarded("an import", [&] { taken_ = TakeEach(under_way_); })) {
+        taken_.assign(under_way_.size(), Fail(ErrorCode::kInternal, "it went wrong"));
+      }
+    });
+    return {};
+  }
+
+  // Waits for those that are under way.
+  Result<void> End() {
+    if (writer_.joinable()) writer_.join();
+    for (std::size_t i = 0; i < under_way_.size(); ++i) Tell(under_way_[i], taken_[i]);
+    under_way_.clear();
+    return progress_.interrupted() ? Fail(ErrorCode::kCancelled, "interrupted") : Result<void>();
+  }
+
+  std::vector<Result<void>> TakeEach(std::span<const Waiting> all) {
+    std::vector<Result<void>> taken(all.size(), Take(all));
+    const bool alone = !taken.front() && all.size() > 1;  // what one of them lacks is no fault of the others
+    for (std::size_t i = 0; alone && i < all.size() && !progress_.interrupted(); ++i) {
+      taken[i] = Take(all.subspan(i, 1));
+    }
+    return taken;
   }
 
   // All of them or none.
@@ -324,8 +350,11 @@ class SessionImport {
   Progress& progress_;
   Report& report_;
   std::vector<Waiting> waiting_;
-  std::uint64_t bytes_ = 0;
-  bool is_named_ = false;  // a chat has the name of --as
+  std::uint64_t bytes_ = 0;  // of those that wait
+  bool is_named_ = false;    // a chat has the name of --as
+  std::vector<Waiting> under_way_;
+  std::vector<Result<void>> taken_;  // of those under way, when writer_ has ended
+  std::jthread writer_;
 };
 
 Result<void> ImportSessions(const Asked& asked, Target& target, const Environment& environment, Progress& progress,

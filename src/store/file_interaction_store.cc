@@ -280,22 +280,22 @@ Result<void> FileInteractionStore::SaveInteraction(const Interaction& interactio
   if (!held) return Fail(std::move(held.error()));
   auto saved = SaveHeld(interaction, *held);
   if (!saved && held->created) Retire(interaction.chat_id, *held);
-  return saved;
+  return saved.map([](const std::string&) {});
 }
 
-Result<void> FileInteractionStore::SaveAdded(const Interaction& added, const StateLink& link) {
+Result<std::string> FileInteractionStore::SaveAdded(const Interaction& added, const std::optional<StateLink>& link) {
   TRY(CheckWritable());
   auto held = TRY(HoldChat(added.chat_id, Missing::kLeave, Hold::kState));
-  return SaveHeld(added, held, &link);
+  return SaveHeld(added, held, link ? &*link : nullptr);
 }
 
-Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, HeldChat& held, const StateLink* link) {
+Result<std::string> FileInteractionStore::SaveHeld(const Interaction& interaction, HeldChat& held,
+                                                   const StateLink* link) {
   const std::uint32_t number = interaction.id.number();
   if (held->numbers.contains(number)) {
     const auto stored = TRY(ReadWhole(interaction.chat_id, interaction.id, Version::kAny));
-    return CheckSame(stored.interaction, interaction).and_then([&] {
-      return SyncStoredNames(interaction.chat_id, held);
-    });
+    TRY(CheckSame(stored.interaction, interaction));
+    return SyncStoredNames(interaction.chat_id, held).map([&] { return stored.digest; });
   }
   const auto links = TRY(LinksFor(interaction, held));
   TRY(MakeDirectories(interaction.chat_id, held));
@@ -326,7 +326,7 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
     // It must not be found, because the caller is told that it is not saved, and saves it elsewhere.
     static_cast<void>(files_.RemoveInteraction(interaction.chat_id, interaction.id));
     held->names_durable = false;
-    return synced;
+    return Fail(std::move(synced.error()));
   }
   held->names_durable = true;
   if (link == nullptr) KeepState(interaction, *written);
@@ -334,16 +334,19 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   if (!held->has_index && held->numbers.empty()) held->index.summary.created_at = interaction.created_at;
   if (links.parent && links.parent_digest) held->named.insert_or_assign(links.parent->number(), *links.parent_digest);
   held->parents.insert_or_assign(number, links.parent ? links.parent->number() : 0);
-  AddToIndex(held->index, interaction, std::move(written->digest));
+  AddToIndex(held->index, interaction, written->digest);
   held->numbers.insert(number);
   held->next_number = std::max(held->next_number, number + 1);
   if (held->unproven && held->unproven->id == interaction.id) held->unproven.reset();  // replaced
   EndJournal(interaction.chat_id, interaction.id, *held.state);
-  if (options_.access == Access::kFallback) return {};
-  if (held.index_lock) return ReplaceIndexDurably(held, held->index).map([](const ChatSummary&) {});
+  if (options_.access == Access::kFallback) return std::move(written->digest);
+  if (held.index_lock) {
+    TRY(ReplaceIndexDurably(held, held->index));
+    return std::move(written->digest);
+  }
   held->has_index = true;
   index_writer_.WriteLater(interaction.chat_id);
-  return {};
+  return std::move(written->digest);
 }
 
 // The files of an earlier process may be visible and still not durable.

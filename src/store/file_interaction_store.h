@@ -63,8 +63,9 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   Result<ChatSummary> CreateChat(const ChatId& chat, const ChatSettings& settings) override;
   Result<InteractionId> ReserveInteraction(const ChatId& chat) override;
   Result<void> SaveInteraction(const Interaction& interaction) override;
-  // The same of one that has only the messages that its state adds to its parent's, according to `link`.
-  Result<void> SaveAdded(const Interaction& added, const StateLink& link);
+  // The same, and returns the digest of the record. With a link, the state has only the messages that it adds to its
+  // parent's.
+  Result<std::string> SaveAdded(const Interaction& added, const std::optional<StateLink>& link);
   Result<std::unique_ptr<Journal>> BeginJournal(const ChatId& chat, InteractionId id,
                                                 const std::vector<std::string>& records) override;
   Result<std::vector<InteractionRef>> ListUnfinished() override;
@@ -176,7 +177,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   void Retire(const ChatId& chat, const HeldChat& held);
 
   // `link` is null if the state is whole.
-  Result<void> SaveHeld(const Interaction& interaction, HeldChat& held, const StateLink* link = nullptr);
+  Result<std::string> SaveHeld(const Interaction& interaction, HeldChat& held, const StateLink* link = nullptr);
   Result<AtomicFile> FileFor(const Interaction& interaction, HeldChat& held);
   Durability DurabilityOf(const Interaction& interaction, const HeldChat& held) const;
   // Makes the names of a written interaction and of the folders above it durable.

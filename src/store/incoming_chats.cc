@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -15,8 +16,8 @@
 #include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/queues.h"
 #include "base/try.h"
-#include "crypto/digest.h"
 #include "domain/codec.h"
 #include "store/chat_files.h"
 #include "store/file_blob_store.h"
@@ -43,6 +44,10 @@ bool IsIncoming(const std::string& folder, FileSystem& file_system, int depth = 
            constexpr int kDepth = 2;  // CHAT/interactions
            return depth < kDepth && IsIncoming(folder + "/" + entry.name, file_system, depth + 1);
          });
+}
+
+tl::unexpected<Error> Changed(const std::string& what) {
+  return Fail(ErrorCode::kIo, what + " did not come back from the disk as it was written");
 }
 
 std::string AsText(const Interaction& interaction, std::size_t first_message = 0) {
@@ -209,50 +214,56 @@ Result<void> IncomingChats::AddAll(std::span<const IncomingChat> chats) const {
 Result<void> IncomingChats::Assemble(std::span<const IncomingChat> chats, const std::string& folder) const {
   TRY(options_.file_system.CreateDirectory(folder));
   std::vector<Additions> additions(chats.size());
-  TRY(ForEachAtOnce(chats.size(), [&](std::size_t i) { return Write(chats[i], folder, additions[i]); }));
+  TRY(ForEachAtOnce(chats.size(),
+                    [&](std::size_t i) { return Write(chats[i], folder, chats.size() == 1, additions[i]); }));
   if (options_.file_system.syncs_trees()) TRY(options_.file_system.SyncTree(folder));
   return ForEachAtOnce(chats.size(), [&](std::size_t i) { return Compare(chats[i], folder, additions[i]); });
 }
 
-// What must come back from the disk of an interaction: a digest of all but the messages before it.
-std::string DigestOf(const AddedInteraction& added) {
-  return Sha256Digest({AsText(added.interaction), " ", std::to_string(added.kept_messages)});
-}
-
-Result<IncomingChats::Additions> IncomingChats::WriteAdditions(const IncomingChat& chat,
+Result<IncomingChats::Additions> IncomingChats::WriteAdditions(const IncomingChat& chat, bool is_alone,
                                                                FileInteractionStore& store) const {
   Additions additions;
   std::map<InteractionId, StateTotals> totals;  // of the states
+  std::future<Result<std::string>> saved;       // of the interaction before
+  const auto take_saved = [&]() -> Result<void> {
+    if (!saved.valid()) return {};
+    additions.digests.push_back(TRY(saved.get()));
+    return CountStep(options_.counter);
+  };
+  SerialQueue disk;  // writes one while the next one is made, if no other chat has work for a second core
   for (const InteractionId number : chat.interactions) {
-    const AddedInteraction one = TRY(chat.load_added(number));
-    const Messages& messages = one.interaction.final_agent_state.value().messages;
-    if (one.kept_messages == 0) {
-      totals[number] = TotalsOf(*one.interaction.final_agent_state);
-      TRY(store.SaveInteraction(one.interaction));
-    } else {
-      const StateTotals& all = totals[number] = Continued(totals.at(*one.interaction.parent_id), messages);
-      TRY(store.SaveAdded(one.interaction, {.kept = one.kept_messages, .totals = all}));
+    const auto one = std::make_shared<const AddedInteraction>(TRY(chat.load_added(number)));
+    const AgentState& state = one->interaction.final_agent_state.value();
+    std::optional<StateLink> link;
+    if (one->kept_messages > 0) {
+      link = {.kept = one->kept_messages, .totals = Continued(totals.at(*one->interaction.parent_id), state.messages)};
     }
-    additions.digests.push_back(DigestOf(one));
-    if (number == chat.summary.head) additions.head_status = one.interaction.status;
-    TRY(CountStep(options_.counter));
+    totals[number] = link ? link->totals : TotalsOf(state);
+    if (number == chat.summary.head) additions.head_status = one->interaction.status;
+    TRY(take_saved());
+    const auto save = std::make_shared<std::packaged_task<Result<std::string>()>>(
+        [&store, one, link = std::move(link)] { return store.SaveAdded(one->interaction, link); });
+    saved = save->get_future();
+    is_alone ? disk.Post([save] { (*save)(); }) : (*save)();
   }
+  TRY(take_saved());
   return additions;
 }
 
-Result<void> IncomingChats::CompareAdditions(const IncomingChat& chat, const Additions& additions,
-                                             InteractionStore& store) const {
+// A record with the digest that it was written with is the same, byte for byte.
+Result<void> IncomingChats::CompareAdditions(const IncomingChat& chat, const std::string& folder,
+                                             const Additions& additions) const {
+  const ChatFiles files(folder, MakeRecordFormat(options_.keys), options_.file_system);
   for (std::size_t i = 0; i < chat.interactions.size(); ++i) {
     const InteractionId number = chat.interactions[i];
-    if (DigestOf(TRY(store.LoadAdded(chat.summary.id, number))) != additions.digests[i]) {
-      return Fail(ErrorCode::kIo, number.str() + " did not come back from the disk as it was written");
-    }
+    if (TRY(files.ReadDigest(chat.summary.id, number)) != additions.digests[i]) return Changed(number.str());
     TRY(CountStep(options_.counter));
   }
   return {};
 }
 
-Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& folder, Additions& added) const {
+Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& folder, bool is_alone,
+                                  Additions& added) const {
   const ChatId& id = chat.summary.id;
   {
     auto store = TRY(FileInteractionStore::Open({.root = folder,
@@ -264,7 +275,7 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
       TRY(store->CreateChat(id, {.title = chat.summary.title}));
     }
     if (chat.load_added) {
-      added = TRY(WriteAdditions(chat, *store));
+      added = TRY(WriteAdditions(chat, is_alone, *store));
     } else {
       for (const InteractionId number : chat.interactions) {
         TRY(store->SaveInteraction(TRY(chat.load(number))));
@@ -295,11 +306,11 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
 }
 
 Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string& folder, const Additions& added) const {
+  if (chat.load_added) TRY(CompareAdditions(chat, folder, added));
   auto store = TRY(FileInteractionStore::Open({.root = folder,
                                                .keys = options_.keys,
                                                .file_system = options_.file_system,
                                                .access = FileInteractionStore::Access::kReadOnly}));
-  if (chat.load_added) TRY(CompareAdditions(chat, added, *store));
   std::optional<Interaction> before;
   for (const InteractionId number : chat.load_added ? std::vector<InteractionId>() : chat.interactions) {
     auto meant = TRY(chat.load(number));
@@ -313,9 +324,7 @@ Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string&
       is_same = state && state->messages.size() == kept && meant.final_agent_state &&
                 meant.final_agent_state->messages.StartsWith(state->messages);
     }
-    if (!is_same || AsText(meant, kept) != AsText(written.interaction)) {
-      return Fail(ErrorCode::kIo, number.str() + " did not come back from the disk as it was written");
-    }
+    if (!is_same || AsText(meant, kept) != AsText(written.interaction)) return Changed(number.str());
     before = std::move(meant);
     TRY(CountStep(options_.counter));
   }
@@ -324,9 +333,7 @@ Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string&
   for (const FileId& file : chat.files) {
     const auto meant = TRY(chat.load_file(file));
     const auto written = TRY(file_store.Get(chat.summary.id, file));
-    if (meant != written) {
-      return Fail(ErrorCode::kIo, file.str() + " did not come back from the disk as it was written");
-    }
+    if (meant != written) return Changed(file.str());
     TRY(CountStep(options_.counter));
   }
   FileBlobStore blobs(folder, options_.keys, options_.file_system);

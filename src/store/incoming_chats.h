@@ -71,14 +71,14 @@ class IncomingChats {
 
   // What is known of interactions that are written as additions.
   struct Additions {
-    std::vector<std::string> digests{};
+    std::vector<std::string> digests{};  // of the records
     std::optional<InteractionStatus> head_status{};
   };
 
-  Result<void> Write(const IncomingChat& chat, const std::string& folder, Additions& added) const;
-  Result<Additions> WriteAdditions(const IncomingChat& chat, FileInteractionStore& store) const;
+  Result<void> Write(const IncomingChat& chat, const std::string& folder, bool is_alone, Additions& added) const;
+  Result<Additions> WriteAdditions(const IncomingChat& chat, bool is_alone, FileInteractionStore& store) const;
   Result<void> Compare(const IncomingChat& chat, const std::string& folder, const Additions& added) const;
-  Result<void> CompareAdditions(const IncomingChat& chat, const Additions& additions, InteractionStore& store) const;
+  Result<void> CompareAdditions(const IncomingChat& chat, const std::string& folder, const Additions& additions) const;
   Result<void> Assemble(std::span<const IncomingChat> chats, const std::string& folder) const;
   Result<void> Place(std::span<const IncomingChat> chats, const std::string& folder) const;
 

@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <iterator>
@@ -6,6 +8,7 @@
 #include <thread>
 
 #include "base/private_file.h"
+#include "base/system.h"
 #include "support/fixtures.h"
 #include "support/test.h"
 
@@ -35,6 +38,21 @@ TEST_CASE("WriteOutputFile: writes a new private file, and replaces one only on 
   CHECK(Entries(dir) == 1);
   CHECK(WriteOutputFile(dir.File("none/out"), "x", /*replace=*/false).error().message ==
         "there is no folder " + dir.File("none"));
+}
+
+TEST_CASE("WriteOutputFile: adds to a file that the process has open, and replaces one in memory", "[base]") {
+  const TempDirectory dir;
+  const std::string path = dir.File("out");
+  REQUIRE(WriteOutputFile(path, "first, ", /*replace=*/false));
+  const UniqueFd open(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  const std::string opened = "/proc/self/fd/" + std::to_string(open.get());
+  REQUIRE(WriteOutputFile(opened, "then", /*replace=*/true));
+  CHECK(ReadText(path) == "first, then");
+  const std::string in_memory = "/dev/shm/reprise-" + RandomHex(8);
+  REQUIRE(WriteOutputFile(in_memory, "a long text", /*replace=*/false));
+  REQUIRE(WriteOutputFile(in_memory, "a text", /*replace=*/true));
+  CHECK(ReadText(in_memory) == "a text");
+  ::unlink(in_memory.c_str());
 }
 
 TEST_CASE("WriteOutputFile: what stands there stays what it is", "[base]") {

@@ -5,13 +5,15 @@ import hashlib
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 
 import jsonschema
 import pytest
 from support.browser import Browser
+from support.make_suite import CHATS, SUITE
 from support.provider import call, failure, text, tools
-from support.server import BINARY
+from support.server import BINARY, reprise
 from support.timing import SLACK, SOON
 
 DATA = pathlib.Path(__file__).resolve().parents[1] / "data"
@@ -280,6 +282,23 @@ def test_atif_is_what_its_specification_says(world):
     world.export("--format", "atif", "-o", f"{world.root}/all/")
     assert json.loads((world.root / "all" / "notes.json").read_text()) == trajectory
     assert "one branch" in world.export("notes", "--format", "atif", "--branches", "all", status=2)[1]
+
+
+def test_atif_of_every_kind_of_chat_is_what_its_specification_says(make_home, tmp_path):
+    """Of the recorded chats of every kind, of sessions of other tools, and of version 0.1, whose chats have every status and one has no message."""
+    home = make_home()
+    recorded = [SUITE / f"{name}.json" for name in CHATS if not (SUITE / name).is_dir()]
+    sessions = sorted({path for path in (DATA / "moves").iterdir() if path.is_dir()})
+    for paths in (recorded, *([path] for path in sessions)):
+        assert reprise(home, "import", *paths, "--data-dir", home.data)[0] == 0, paths
+    shutil.copytree(DATA / "old_store/plain", tmp_path / "old")
+    for folder, more in ((home.data, []), (home.data, ["--redact", "--redact-word", "the"]), (tmp_path / "old", ["--plain"])):
+        reprise(home, "export", "--format", "atif", "-o", f"{tmp_path}/out/", "--force", "--data-dir", folder, *more)
+        made = {path.stem: json.loads(path.read_text()) for path in (tmp_path / "out").iterdir()}
+        for trajectory in made.values():
+            check_atif(trajectory)
+    assert len(made) > len(CHATS) + len(sessions) + 20
+    assert [step["source"] for step in made["empty"]["steps"]] == ["system"]
 
 
 def moved(world, trajectory):

@@ -1,6 +1,7 @@
 // Sessions of other tools: what becomes of the text of a source. tests/e2e/test_moves.py has whole samples of each
 // tool.
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -126,6 +127,84 @@ TEST_CASE("MovedTurns: sub-agents that name each other are read once", "[moves]"
   const ForeignChat chat = Chat(DumpJson(root));
   CHECK(chat.interactions.size() == 1);
   CHECK(chat.notes == std::vector<std::string>{"left out: 79 x sub-agent that is named twice"});
+}
+
+TEST_CASE("ReadAtif: a reference names one sub-agent of its session, nearest first", "[moves]") {
+  const auto agent = [](const char* id, const char* word, Json more = Json::object()) {
+    const Json step = {{"source", "agent"}, {"message", word}};
+    Json made = {{"trajectory_id", id}, {"session_id", "one"}, {"steps", {step}}};
+    made.update(more);
+    return made;
+  };
+  const auto step = [](const char* call, Json refs) {
+    return Json{{"source", "agent"},
+                {"message", ""},
+                {"tool_calls", {{{"tool_call_id", call}, {"function_name", "delegate"}}}},
+                {"observation", {{"results", {{{"source_call_id", call}, {"subagent_trajectory_ref", refs}}}}}}};
+  };
+  const Json of_second = {{"trajectory_id", "b"}, {"session_id", "one"}}, of_nested = {{"trajectory_id", "a"}};
+  const Json second =
+      agent("b", "second", {{"steps", {step("n", {of_nested})}}, {"subagent_trajectories", {agent("a", "nested")}}});
+  const Json root = {{"schema_version", "ATIF-v1.7"},
+                     {"steps", {step("c", {of_second})}},
+                     {"subagent_trajectories", {agent("a", "first"), second}}};
+  const ForeignChat chat = Chat(DumpJson(root));
+  std::string said;
+  for (const AgentEvent& each : chat.interactions.at(0).events) {
+    const auto* nested = std::get_if<event::Nested>(&each.payload);
+    const auto* answer = nested == nullptr ? nullptr : std::get_if<event::Answer>(&nested->step);
+    const auto* text = nested == nullptr ? nullptr : std::get_if<event::MessageText>(&nested->step);
+    if (answer != nullptr) said += answer->content;
+    if (text != nullptr) said += text->content;
+  }
+  CHECK(said == "nested");
+}
+
+TEST_CASE("ReadAtif: a sub-agent keeps every call and its result, also if it repeats ids", "[moves]") {
+  const auto step = [](const char* word) {
+    return Json{{"source", "agent"},
+                {"message", ""},
+                {"tool_calls", {{{"tool_call_id", "c"}, {"function_name", word}}}},
+                {"observation", {{"results", {{{"source_call_id", "c"}, {"content", word}}}}}}};
+  };
+  Json outer = step("outer");
+  outer["observation"]["results"][0]["subagent_trajectory_ref"] = {{{"trajectory_id", "t"}}};
+  const Json below = {{"trajectory_id", "t"}, {"steps", {step("one"), step("two")}}};
+  const Json root = {{"schema_version", "ATIF-v1.7"}, {"steps", {outer}}, {"subagent_trajectories", {below}}};
+  const ForeignChat chat = Chat(DumpJson(root));
+  std::map<std::string, std::string> calls;
+  std::vector<std::string> results;
+  for (const AgentEvent& each : chat.interactions.at(0).events) {
+    const auto* nested = std::get_if<event::Nested>(&each.payload);
+    if (nested == nullptr) continue;
+    if (const auto* call = std::get_if<event::ToolCallStarted>(&nested->step)) calls[call->id] = call->tool_name;
+    if (const auto* result = std::get_if<event::ToolResult>(&nested->step)) {
+      CHECK(result->tool_name == result->tool_output);
+      results.push_back(calls.at(result->id));
+    }
+  }
+  CHECK(results == std::vector<std::string>{"one", "two"});
+}
+
+TEST_CASE("ReadAtif: a result without a call's id counts calls only where no other has one", "[moves]") {
+  const auto results_of = [](Json results) {
+    const Json call = {{"tool_call_id", "a"}, {"function_name", "x"}},
+               other = {{"tool_call_id", "b"}, {"function_name", "x"}};
+    const Json step = {{"source", "agent"},
+                       {"message", ""},
+                       {"tool_calls", {call, other}},
+                       {"observation", {{"results", std::move(results)}}}};
+    const ForeignChat chat = Chat(DumpJson({{"schema_version", "ATIF-v1.7"}, {"steps", {step}}}));
+    std::string told;
+    for (const Message& each : chat.interactions.at(0).final_agent_state->messages) {
+      if (each.role == Role::kTool) told += each.content.value_or("") + ";";
+    }
+    return told;
+  };
+  CHECK(results_of({{{"content", "one"}}, {{"content", "two"}}}) == "one;two;");
+  const Json named = {{"source_call_id", "a"}, {"content", "one"}},
+             second = {{"source_call_id", "b"}, {"content", "two"}};
+  CHECK(results_of({named, {{"content", "free"}}, second}) == "one;two;");
 }
 
 TEST_CASE("MovedTurns: a long chat with many branches takes little memory and time", "[moves]") {

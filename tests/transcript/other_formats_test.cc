@@ -113,6 +113,36 @@ TEST_CASE("FormatAtif: a step for each message, with calls, results, approvals a
   CHECK(json["final_metrics"]["total_steps"] == 3);
 }
 
+TEST_CASE("FormatAtif: a chat without a message has the one step that the format demands", "[transcript]") {
+  const Json json = *ParseJson(FormatAtif(kSummary, {}));
+  REQUIRE(json["steps"].size() == 1);
+  CHECK(json["steps"][0]["source"] == "system");
+  CHECK(json["steps"][0]["message"] == "");
+  CHECK(json["final_metrics"]["total_steps"] == 1);
+}
+
+TEST_CASE("FormatAtif: calls and sub-agents have names of their own, also if turns repeat the ids of calls",
+          "[transcript]") {
+  AddedInteraction turn = Turn();
+  auto& messages = turn.interaction.final_agent_state->messages;
+  Message again = messages[1];
+  again.tool_calls = {{"c1", "run_shell", "{}"}, {"c1", "run_shell", "{}"}, {"c1_2", "run_shell", "{}"}};
+  turn.interaction.events.clear();
+  turn.interaction.record.reset();
+  turn.interaction.final_agent_state->messages = {messages[0], again};
+  turn.kept_messages = 0;
+  const Json json = *ParseJson(FormatAtif(kSummary, {Turn(), Turn(), turn}));
+  const Json& below = json["subagent_trajectories"];
+  REQUIRE(below.size() == 2);
+  CHECK(below[0]["trajectory_id"] == "trip/c3");
+  CHECK(below[1]["trajectory_id"] == "trip/c3_2");
+  const Json& second = json["steps"][4]["observation"]["results"][2];
+  CHECK(second["subagent_trajectory_ref"][0]["trajectory_id"] == "trip/c3_2");
+  std::vector<std::string> ids;
+  for (const Json& call : json["steps"].back()["tool_calls"]) ids.push_back(call["tool_call_id"]);
+  CHECK(ids == std::vector<std::string>{"c1", "c1_2", "c1_2_2"});
+}
+
 TEST_CASE("FormatClaudeCode: a chain of lines, with the sub-agent beside it", "[transcript]") {
   std::vector<Json> lines;
   const std::string text = FormatClaudeCode(kSummary, {Turn()});

@@ -1,5 +1,6 @@
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -24,9 +25,24 @@ Json AtifMetrics(const TokenUsage& usage) {
   return metrics;
 }
 
+// Names that were given, each with the number for its next repetition: what was imported may repeat the id of a call.
+using Names = std::map<std::string, int>;
+
+std::string Free(const std::string& name, Names& taken) {
+  const auto [known, is_free] = taken.try_emplace(name, 2);
+  std::string free = name;
+  if (is_free) return free;
+  do {
+    free = name + "_" + std::to_string(known->second++);
+  } while (!taken.try_emplace(free, 2).second);
+  return free;
+}
+
 class Trajectory {
  public:
   explicit Trajectory(std::string id) : id_(std::move(id)) {}
+
+  bool is_empty() const { return steps_.empty(); }
 
   void AddStep(const char* source, Timestamp at, std::string message, Json extra = Json::object()) {
     Json step = {{"step_id", steps_.size() + 1},
@@ -66,18 +82,20 @@ class Trajectory {
  private:
   void AddCalls(Json& step, const Round& round, const std::string& model) {
     Json calls = Json::array(), results = Json::array();
+    Names ids;
     for (const Round::Call& call : round.calls) {
-      Json json = {{"tool_call_id", call.id}, {"function_name", call.name}};
+      const std::string id = Free(call.id, ids);
+      Json json = {{"tool_call_id", id}, {"function_name", call.name}};
       json["arguments"] = ArgumentsObject(call);
       if (auto approval = ApprovalOf(call)) json["extra"] = {{"approval", *std::move(approval)}};
       calls.push_back(std::move(json));
       if (!call.has_result && call.of_sub_agent.empty()) continue;
-      Json result = {{"source_call_id", call.id}};
+      Json result = {{"source_call_id", id}};
       if (call.has_result) result["content"] = call.result;
       if (call.is_error) result["extra"]["is_error"] = true;
       if (!call.files.empty()) result["extra"]["files"] = ToJson(call.files);
       if (!call.of_sub_agent.empty()) {
-        Trajectory below(id_ + "/" + call.id);
+        Trajectory below(Free(id_ + "/" + id, ids_of_sub_agents_));
         below.AddRounds(call.of_sub_agent, model, Json::object());
         result["subagent_trajectory_ref"] = Json::array({{{"trajectory_id", below.id_}}});
         of_sub_agents_.push_back(std::move(below).Take(model, Json::object()));
@@ -106,6 +124,7 @@ class Trajectory {
   const std::string id_;
   TokenUsage total_{};
   Json steps_ = Json::array(), of_sub_agents_ = Json::array();
+  Names ids_of_sub_agents_;
 };
 
 }  // namespace
@@ -134,6 +153,8 @@ std::string FormatAtif(const ChatSummary& summary, const std::vector<AddedIntera
     }
     if (!one.model.empty()) model = one.model;
   }
+  if (trajectory.is_empty())
+    trajectory.AddStep("system", summary.created_at, "");  // a trajectory has at least one step
   return DumpJson(std::move(trajectory).Take(model, {{"title", summary.title}})) + "\n";
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/text.h"
@@ -19,14 +20,7 @@ constexpr int kMostTrajectories = 8;
 
 class AtifReader {
  public:
-  explicit AtifReader(const Json& trajectory) : trajectory_(trajectory) {
-    for (const Json& each : ListIn(trajectory, "subagent_trajectories")) {
-      for (const char* member : {"trajectory_id", "session_id"}) {
-        const std::string id = TextMember(each, member);
-        if (!id.empty()) sub_agents_.emplace(std::pair(member, id), &each);
-      }
-    }
-  }
+  explicit AtifReader(const Json& trajectory) : trajectory_(trajectory) {}
 
   ReadSession Read() {
     ReadSession read;
@@ -48,7 +42,10 @@ class AtifReader {
   std::vector<MovedMessage> StepsOf(const Json& trajectory, int depth) {
     const std::string model = TextMember(MemberOf(trajectory, "agent"), "model_name");
     std::vector<MovedMessage> steps;
+    const Named named = NamedIn(trajectory);
+    const Named* const around = std::exchange(around_, &named);
     for (const Json& step : ListIn(trajectory, "steps")) AddStep(step, model, depth, steps);
+    around_ = around;
     return steps;
   }
 
@@ -72,14 +69,16 @@ class AtifReader {
       if (block.kind == MovedBlock::Kind::kCall) calls.push_back(&block);
     }
     MovedMessage told{.at = step.at};  // to the agent without its having called anything
-    std::size_t number = 0;
-    for (const Json& result : ListIn(MemberOf(json, "observation"), "results")) {
-      const MovedBlock* const call = number < calls.size() ? calls[number] : nullptr;
-      if (auto of_call = TakeResult(result, call, depth, told, steps)) steps.push_back(*std::move(of_call));
-      ++number;
+    const Json& results = ListIn(MemberOf(json, "observation"), "results");
+    const bool in_order = std::ranges::none_of(results, NamesCall);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const MovedBlock* const call = in_order && i < calls.size() ? calls[i] : nullptr;
+      if (auto of_call = TakeResult(results[i], call, depth, told, steps)) steps.push_back(*std::move(of_call));
     }
     if (!IsBlank(told.text) || !told.files.empty()) steps.push_back(std::move(told));
   }
+
+  static bool NamesCall(const Json& result) { return !TextMember(result, "source_call_id").empty(); }
 
   void TakeAnswer(const Json& json, const std::string& model, MovedMessage& step) {
     step.kind = Kind::kAnswer;
@@ -130,16 +129,37 @@ class AtifReader {
     return std::nullopt;
   }
 
-  void AddSubAgent(const Json& ref, const std::string& call, int depth, std::vector<MovedMessage>& steps) {
-    // Several may have the session's id, which older versions name.
-    const char* const id = TextMember(ref, "trajectory_id").empty() ? "session_id" : "trajectory_id";
-    const auto found = sub_agents_.find({id, TextMember(ref, id)});
-    if (found == sub_agents_.end() || depth >= kMostTrajectories) {
-      return left_out_.Add("sub-agent in a file of its own");
+  // Sub-agents by their id, or by their session.
+  using Named = std::map<std::pair<std::string_view, std::string>, const Json*>;
+
+  static Named NamedIn(const Json& trajectory) {
+    Named named;
+    for (const Json& each : ListIn(trajectory, "subagent_trajectories")) {
+      for (const char* member : {"trajectory_id", "session_id"})
+        named.try_emplace({member, TextMember(each, member)}, &each);
     }
+    return named;
+  }
+
+  // The sub-agent that a reference names: one of the trajectory that has the reference, or else of the whole. Several
+  // may be of one session, whose id counts only if nothing else is named. Null: none.
+  const Json* Find(const Json& ref) const {
+    const std::string_view member = TextMember(ref, "trajectory_id").empty() ? "session_id" : "trajectory_id";
+    const bool is_elsewhere = member == "session_id" && !TextMember(ref, "trajectory_path").empty();
+    const std::string id = is_elsewhere ? std::string() : TextMember(ref, member);
+    for (const Named* const within : {around_, &of_root_}) {
+      const auto found = within->find({member, id});
+      if (!id.empty() && found != within->end()) return found->second;
+    }
+    return nullptr;
+  }
+
+  void AddSubAgent(const Json& ref, const std::string& call, int depth, std::vector<MovedMessage>& steps) {
+    const Json* const named = depth < kMostTrajectories ? Find(ref) : nullptr;
+    if (named == nullptr) return left_out_.Add("sub-agent in a file of its own");
     if (call.empty()) return left_out_.Add("sub-agent that no call names");
-    if (!read_.insert(found->second).second) return left_out_.Add("sub-agent that is named twice");
-    for (MovedMessage& step : StepsOf(*found->second, depth + 1)) {
+    if (!read_.insert(named).second) return left_out_.Add("sub-agent that is named twice");
+    for (MovedMessage& step : StepsOf(*named, depth + 1)) {
       if (step.kind == Kind::kPrompt) continue;
       step.nested = call;
       steps.push_back(std::move(step));
@@ -147,8 +167,9 @@ class AtifReader {
   }
 
   const Json& trajectory_;
-  std::map<std::pair<std::string, std::string>, const Json*> sub_agents_;  // by an id: which member, and its text
-  std::set<const Json*> read_;                                             // sub-agents: they may name each other
+  const Named of_root_ = NamedIn(trajectory_);
+  const Named* around_ = &of_root_;  // of the trajectory whose steps are read
+  std::set<const Json*> read_;       // sub-agents: they may name each other
   LeftOut left_out_;
 };
 

@@ -235,6 +235,7 @@ class GeminiLog {
     if (entry.ids.front() != id) return;  // of a copy, which has less
     bytes_ -= entry.text.size();
     entry.text = DumpJson(message);
+    entry.text.shrink_to_fit();  // all of a log is in memory
     bytes_ += entry.text.size();
   }
 

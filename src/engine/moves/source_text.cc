@@ -148,17 +148,23 @@ Result<void> ForEachElement(const SourceText& source, const VisitRecord& visit) 
   const bool is_marked = TRY(source.Read(0, kByteOrderMark.size())) == kByteOrderMark;
   for (std::uint64_t offset = is_marked ? kByteOrderMark.size() : 0; offset < source.size();) {
     const std::string piece = TRY(source.Read(offset, kPiece));
+    std::size_t taken = 0;  // of the piece; behind it are bytes of the element, up to the place that is looked at
+    const auto take_until = [&](std::size_t end) -> Result<void> {
+      if (taken < end && element.empty()) begin = offset + taken;
+      element.append(piece, taken, end - taken);
+      taken = end;
+      return element.size() > kMaxSourceRecord ? Result<void>(TooLong(source, "element", number)) : Result<void>();
+    };
     for (std::size_t i = 0; i < piece.size(); ++i) {
       const auto step = splitter.Take(piece[i]);
-      if (step == ElementSplitter::Step::kInside) {
-        if (element.empty()) begin = offset + i;
-        element += piece[i];
-        if (element.size() > kMaxSourceRecord) return TooLong(source, "element", number);
-      }
+      if (step == ElementSplitter::Step::kInside) continue;
+      TRY(take_until(i));
+      taken = i + 1;
       bool go_on = true;
       if (step == ElementSplitter::Step::kEnded) TRY(end_element(go_on));
       if (!go_on) return {};
     }
+    TRY(take_until(piece.size()));
     offset += piece.size();
   }
   if (splitter.is_open()) return Fail(Reason::kInvalidDocument, source.name() + ": it is cut off");

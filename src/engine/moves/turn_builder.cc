@@ -1,9 +1,10 @@
 #include "engine/moves/turn_builder.h"
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <ranges>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "agent/history.h"
@@ -164,7 +165,10 @@ void TurnBuilder::EmitNested(const Call& call) {
   };
   const auto last_answer = std::ranges::find_if(std::views::reverse(call.steps),
                                                 [](const MovedMessage& step) { return step.kind == Kind::kAnswer; });
-  std::map<std::string, std::string> names;  // of tools, by call
+  // Calls have ids of their own here too, and a result is that of the last call of its id in the source that has none.
+  std::unordered_map<std::string, std::vector<std::pair<std::string, std::string>>> open;  // ids and tools
+  std::unordered_map<std::string, int> next_number;
+  std::unordered_set<std::string> ids;
   for (const MovedMessage& step : call.steps) {
     if (step.kind == Kind::kAnswer) {
       if (std::exchange(has_result, false)) ++round;
@@ -184,19 +188,23 @@ void TurnBuilder::EmitNested(const Call& call) {
               emit(step, event::MessageText{.content = block.text});
             }
             break;
-          case MovedBlock::Kind::kCall:
-            names[block.id] = block.name;
-            emit(step, event::ToolCallStarted{.id = block.id, .tool_name = block.name, .tool_input = block.text});
+          case MovedBlock::Kind::kCall: {
+            std::string id = block.id;
+            int& number = next_number.try_emplace(block.id, 2).first->second;
+            while (!ids.insert(id).second) id = block.id + "_" + std::to_string(number++);
+            open[block.id].emplace_back(id, block.name);
+            emit(step, event::ToolCallStarted{.id = id, .tool_name = block.name, .tool_input = block.text});
             break;
+          }
         }
       }
       if (step.usage != TokenUsage{}) emit(step, event::Usage{.tokens = step.usage});
     } else if (step.kind == Kind::kResult) {
       has_result = true;
-      emit(step, event::ToolResult{.id = step.call_id,
-                                   .tool_name = names[step.call_id],
-                                   .tool_output = step.text,
-                                   .is_error = step.is_error});
+      auto& calls = open[step.call_id];
+      const auto [id, name] = calls.empty() ? std::pair(step.call_id, std::string()) : calls.back();
+      if (calls.size() > 1) calls.pop_back();  // a tool may tell the first one's result once more
+      emit(step, event::ToolResult{.id = id, .tool_name = name, .tool_output = step.text, .is_error = step.is_error});
     }
   }
 }
