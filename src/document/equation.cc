@@ -10,6 +10,7 @@
 namespace reprise::document {
 namespace {
 
+constexpr std::size_t kMostSign = 16;  // bytes of a bracket or separator, which may be repeated
 constexpr std::array<std::string_view, 9> kArguments = {"num", "den", "e", "sup", "sub", "deg", "fName", "lim", "mr"};
 
 bool IsArgument(std::string_view name) { return std::ranges::find(kArguments, name) != kArguments.end(); }
@@ -47,7 +48,7 @@ void Equation::Begin(const Element& element) {
   // Settings stand two levels below their object: m:nary, m:naryPr, m:chr.
   if (nodes_.size() >= 2 &&
       (name == "chr" || name == "begChr" || name == "endChr" || name == "sepChr" || name == "type"))
-    nodes_[nodes_.size() - 2].settings[std::string(name)] = element.Attribute("val");
+    nodes_[nodes_.size() - 2].settings[std::string(name)] = element.Attribute("val").substr(0, kMostSign);
   nodes_.push_back({.name = std::string(name)});
 }
 

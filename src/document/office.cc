@@ -381,6 +381,23 @@ std::string NameOfColumn(std::size_t column) {
   return name;
 }
 
+// Names the hidden columns of a table, above its rows.
+class HiddenColumns {
+ public:
+  void Add(std::size_t first, std::size_t last) {
+    if (told_.size() > 1000) return;
+    told_ += (told_.empty() ? "" : ", ") + NameOfColumn(first);
+    if (last > first) told_ += " to " + NameOfColumn(last);
+  }
+  void Tell(Output& out) {
+    if (!told_.empty()) out.Add("(hidden columns: " + told_ + ")"), out.EndLine();
+    told_.clear();
+  }
+
+ private:
+  std::string told_;
+};
+
 // Writes a line of cells, each in its column.
 class Row {
  public:
@@ -411,7 +428,7 @@ void ReadSheet(Archive& archive, const Sheet& sheet, const Workbook& book, Outpu
   std::size_t column = 0, style = 0;
   int in_value = 0, in_formula = 0, in_phonetic = 0;
   bool is_hidden = false;  // the row
-  std::string hidden_columns;
+  HiddenColumns hidden;
   Row row(out);
   const auto is_on = [](const std::string& flag) { return flag == "1" || flag == "true"; };
   const auto number_in = [](const std::string& text) {
@@ -444,14 +461,9 @@ void ReadSheet(Archive& archive, const Sheet& sheet, const Workbook& book, Outpu
                    if (element.name() == "f") ++in_formula;
                    if (element.name() == "rPh") ++in_phonetic;
                    if (element.name() == "row") row.End(), is_hidden = is_on(element.Attribute("hidden"));
-                   if (element.name() == "col" && is_on(element.Attribute("hidden")) && hidden_columns.size() < 1000) {
-                     const std::size_t first = number_in(element.Attribute("min"));
-                     const std::size_t last = number_in(element.Attribute("max"));
-                     hidden_columns += (hidden_columns.empty() ? "" : ", ") + NameOfColumn(first);
-                     if (last > first) hidden_columns += " to " + NameOfColumn(last);
-                   }
-                   if (element.name() == "sheetData" && !hidden_columns.empty())
-                     out.Add("(hidden columns: " + hidden_columns + ")"), out.EndLine();
+                   if (element.name() == "col" && is_on(element.Attribute("hidden")))
+                     hidden.Add(number_in(element.Attribute("min")), number_in(element.Attribute("max")));
+                   if (element.name() == "sheetData") hidden.Tell(out);
                  },
              .end =
                  [&](std::string_view name) {
@@ -633,10 +645,19 @@ class OpenDocument {
     if (name == "table-cell" || name == "covered-table-cell") {
       if (in_cell_++ == 0) cell_.clear(), cell_times_ = Times(element, "number-columns-repeated");
     }
+    const auto is_hidden = [](const Element& part) {
+      return part.Attribute("visibility") == "collapse" || part.Attribute("visibility") == "filter";
+    };
     if (name == "table-row" && in_cell_ == 0) {
       row_times_ = Times(element, "number-rows-repeated"), column_ = 0;
       cells_.clear();
-      row_hidden_ = element.Attribute("visibility") == "collapse" || element.Attribute("visibility") == "filter";
+      row_hidden_ = is_hidden(element);
+      hidden_columns_.Tell(out_);
+    }
+    if (name == "table-column" && in_cell_ == 0) {
+      const std::size_t first = columns_ + 1;
+      columns_ += Times(element, "number-columns-repeated");
+      if (is_hidden(element)) hidden_columns_.Add(first, columns_);
     }
     if (name == "tab") Add("\t");
     if (name == "s") Add(std::string(std::min<std::size_t>(Times(element, "c"), 256), ' '));
@@ -644,7 +665,8 @@ class OpenDocument {
     const auto mark = [&](const char* family) { return IsHidden(element, family) ? " (hidden) ---" : " ---"; };
     if (name == "page") out_.Heading("--- Slide " + std::to_string(++pages_) + mark("drawing-page"));
     if (name == "notes") out_.Heading("Notes:");
-    if (name == "table" && in_cell_ == 0) out_.Heading("--- Table " + element.Attribute("name") + mark("table"));
+    if (name == "table" && in_cell_ == 0)
+      out_.Heading("--- Table " + element.Attribute("name") + mark("table")), columns_ = 0;
   }
 
   void End(std::string_view name) {
@@ -695,7 +717,8 @@ class OpenDocument {
   std::set<std::string> hiding_;         // styles, each behind its family
   std::map<std::string, bool> raising_;  // styles; true for subscript
   std::vector<int> raised_{0};           // the open spans: 1 is superscript, -1 subscript
-  std::size_t column_ = 0, cell_times_ = 1, row_times_ = 1;
+  HiddenColumns hidden_columns_;
+  std::size_t columns_ = 0, column_ = 0, cell_times_ = 1, row_times_ = 1;
   bool is_text_ = false, row_hidden_ = false, in_description_ = false, has_picture_ = false;
   int left_out_ = 0, in_paragraph_ = 0, in_cell_ = 0, in_frame_ = 0, in_note_ = 0, in_comment_ = 0, pages_ = 0,
       note_number_ = 0;

@@ -113,13 +113,15 @@ std::string_view TagText(const xmlChar* text) { return reinterpret_cast<const ch
 
 // The C1 control characters are those of Windows-1252, as in browsers: pages in it claim to be in Latin-1.
 std::string WithoutC1(std::string_view text) {
-  std::string shown(text);
-  for (std::size_t at = shown.find('\xc2'); at != std::string::npos; at = shown.find('\xc2', at + 1)) {
-    const auto low = at + 1 < shown.size() ? static_cast<unsigned char>(shown[at + 1]) : 0;
-    if (low >= 0x80 && low < 0xa0 && kWindows1252[low - 0x80] != 0)
-      shown.replace(at, 2, Utf8Of(kWindows1252[low - 0x80]));
+  std::string shown;
+  for (std::size_t at = text.find('\xc2'); at < text.size(); at = text.find('\xc2')) {
+    const unsigned low = at + 1 < text.size() ? static_cast<unsigned char>(text[at + 1]) : 0;
+    const bool is_c1 = low >= 0x80 && low < 0xa0 && kWindows1252[low - 0x80] != 0;
+    shown += text.substr(0, is_c1 ? at : at + 1);
+    if (is_c1) shown += Utf8Of(kWindows1252[low - 0x80]);
+    text.remove_prefix(is_c1 ? at + 2 : at + 1);
   }
-  return shown;
+  return shown.append(text);
 }
 
 // An attribute's value; nullopt if the element has none of that name.
@@ -142,7 +144,8 @@ bool IsHidden(const xmlChar** attributes) {
 void Begin(void* context, const xmlChar* tag, const xmlChar** attributes) {
   auto& page = *static_cast<Page*>(context);
   const std::string_view name = TagText(tag);
-  if (page.hidden > 0 || IsOneOf(name, kHidden) || IsHidden(attributes)) {
+  const bool is_all = name == "html" || name == "body";  // a script shows it, as there is nothing else
+  if (page.hidden > 0 || IsOneOf(name, kHidden) || (!is_all && IsHidden(attributes))) {
     ++page.hidden;
     return;
   }

@@ -177,6 +177,10 @@ TEST_CASE("ReadOffice: an equation is a line", "[document]") {
         "[x, y; 1, 2]\n");
   CHECK(equation(M("func", M("fName", Sign("sin")) + M("e", x))) == "sin x\n");
   CHECK(equation("") == "");
+  // Half a megabyte between ten thousand terms would be five gigabytes.
+  std::string terms = M("dPr", "<m:sepChr m:val='" + std::string(500'000, ';') + "'/>");
+  for (int i = 0; i < 10'000; ++i) terms += M("e", x);
+  CHECK(equation(M("d", terms)).size() < 200'000);
   // Slides hold the same markup.
   CHECK(Pptx("<p:sp><a:p>" + M("oMathPara", M("oMath", half)) + "</a:p></p:sp>").starts_with("--- Slide 1 ---\n1/2\n"));
 }
@@ -271,13 +275,16 @@ TEST_CASE("ReadOffice: what an OpenDocument hides is left out or marked", "[docu
   const auto cell = [](const std::string& text) {
     return "<table:table-cell><text:p>" + text + "</text:p></table:table-cell>";
   };
-  CHECK(OpenDocumentOf("<style:style style:name='ta2'><style:table-properties table:display='false'/></style:style>",
-                       "<office:spreadsheet><table:table table:name='A' table:style-name='ta1'><table:table-row>" +
-                           cell("1") + "</table:table-row><table:table-row table:visibility='collapse'>" + cell("2") +
-                           "</table:table-row></table:table><table:table table:name='B' table:style-name='ta2'>"
-                           "<table:table-row>" +
-                           cell("3") + "</table:table-row></table:table></office:spreadsheet>") ==
-        "--- Table A ---\n1\n2\t(hidden row)\n--- Table B (hidden) ---\n3\n");
+  CHECK(OpenDocumentOf(
+            "<style:style style:name='ta2'><style:table-properties table:display='false'/></style:style>",
+            "<office:spreadsheet><table:table table:name='A' table:style-name='ta1'><table:table-column "
+            "table:number-columns-repeated='2'/>"
+            "<table:table-column table:visibility='collapse' table:number-columns-repeated='2'/><table:table-row>" +
+                cell("1") + "</table:table-row><table:table-row table:visibility='collapse'>" + cell("2") +
+                "</table:table-row></table:table><table:table table:name='B' table:style-name='ta2'>"
+                "<table:table-row>" +
+                cell("3") + "</table:table-row></table:table></office:spreadsheet>") ==
+        "--- Table A ---\n(hidden columns: C to D)\n1\n2\t(hidden row)\n--- Table B (hidden) ---\n3\n");
   CHECK(OpenDocumentOf("<style:style style:name='dp1'><style:drawing-page-properties presentation:visibility='hidden'/>"
                        "</style:style>",
                        "<office:presentation><draw:page draw:style-name='dp1'><draw:frame><draw:image/><svg:desc>a "
@@ -290,6 +297,7 @@ TEST_CASE("ReadHtml: what a browser hides is left out", "[document]") {
              "<p>a<div hidden>no<p>no<b>no</b></div><span style='Display : none'>no<br>no</span>"
              "<p style='visibility:hidden;color:red'>no</p><p style='display:block'>b</p><script>no</script>"
              "<template><div>no</div></template><p hidden>no<div>c</div>") == "a\nb\nc\n");
+  CHECK(Read(ReadHtml, "<html hidden><body style='display:none'><p>all") == "all\n");
   CHECK(Read(ReadHtml, "<p><ruby>word<rp>(</rp><rt>reading</rt><rp>)</rp></ruby>s") == "words\n");
   CHECK(Read(ReadHtml, "<p>see <img alt='a &quot;heron&quot;'>, <img alt=''><img>done") ==
         "see [picture not shown: a \"heron\"], done\n");
