@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -248,6 +249,25 @@ bool IsPlace(const Token& token) {
   return token.kind == Token::Kind::kSign && (token.text == "0" || token.text == "#" || token.text == "?");
 }
 
+// The integer part and the decimals of a number that is not negative. Like Excel, it takes the first 15 significant
+// digits and rounds half away from zero: 1.005 is 1.01, though its binary value is a little less.
+std::pair<std::string, std::string> Rounded(double value, std::size_t decimals) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%.14e", value);  // "1.00500000000000e+00"
+  const int power = std::atoi(text.data() + 17);
+  std::string digits = text[0] + std::string(text.data() + 2, 14);
+  if (power < 0) digits.insert(0, static_cast<std::size_t>(-power), '0');
+  std::size_t whole = power < 0 ? 1 : static_cast<std::size_t>(power) + 1;
+  digits.resize(std::max(digits.size(), whole + decimals + 1), '0');
+  const bool up = digits[whole + decimals] >= '5';
+  digits.resize(whole + decimals);
+  std::size_t at = digits.size();
+  while (up && at > 0 && digits[at - 1] == '9') digits[--at] = '0';
+  if (up && at > 0) ++digits[at - 1];
+  if (up && at == 0) digits.insert(0, 1, '1'), ++whole;
+  return {digits.substr(0, whole), digits.substr(whole)};
+}
+
 std::string Number(double value, const Section& section) {
   const std::vector<Token>& tokens = section.tokens;
   // Find the digit places, from the first to the last.
@@ -319,13 +339,10 @@ std::string Number(double value, const Section& section) {
     const int step = std::max<int>(1, static_cast<int>(places));
     power = static_cast<int>(std::floor(static_cast<double>(power) / step)) * step;
     value /= std::pow(10, power);
-    if (step == 1 && std::round(value * std::pow(10, decimals)) >= std::pow(10, decimals + 1)) value /= 10, ++power;
+    if (Rounded(value, decimals).first.size() > static_cast<std::size_t>(step))
+      value /= std::pow(10, step), power += step;
   }
-  std::array<char, 400> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", static_cast<int>(decimals), value);
-  std::string whole(text.data()), part;
-  if (const std::size_t dot = whole.find('.'); dot != std::string::npos)
-    part = whole.substr(dot + 1), whole.resize(dot);
+  auto [whole, part] = Rounded(value, decimals);
   while (part.size() > least_decimals && part.ends_with('0')) part.pop_back();
   if (whole == "0" && zeros == 0) whole.clear();
   if (whole.size() < zeros) whole.insert(0, zeros - whole.size(), '0');

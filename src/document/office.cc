@@ -3,6 +3,7 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -11,7 +12,10 @@
 
 #include "base/text.h"
 #include "document/archive.h"
+#include "document/equation.h"
+#include "document/list_numbers.h"
 #include "document/number_format.h"
+#include "document/paragraphs.h"
 #include "document/readers.h"
 
 namespace reprise::document {
@@ -157,105 +161,12 @@ std::vector<std::string> Numbered(const Archive& archive, std::string_view befor
   return names;
 }
 
-// --- docx and pptx: paragraphs of runs of text
-// -------------------------------------------------------------------------
-
-// True unless the element, a switch such as w:vanish, has a value that turns it off.
-bool IsOn(const Element& element) {
-  const std::string value = element.Attribute("val");
-  return value.empty() || value == "1" || value == "true" || value == "on";
-}
-
-// The character of a w:sym; empty if only its font defines it.
-std::string SymbolOf(const Element& element) {
-  const unsigned long code = std::strtoul(element.Attribute("char").c_str(), nullptr, 16);
-  return code < 0x20 || code > 0xffff || (code >= 0xd800 && code < 0xf900) ? std::string()
-                                                                           : Utf8Of(static_cast<char32_t>(code));
-}
-
-// The numbers of notes, in the order in which the text refers to them.
-using NoteNumbers = std::map<std::string, int>;
-
-struct Paragraphs {
-  Output& out;
-  NoteNumbers* footnotes = nullptr;  // filled while reading the text, used while reading the notes
-  NoteNumbers* endnotes = nullptr;
-  int in_text = 0, in_cell = 0, in_stops = 0;  // in_stops: definitions of tab stops
-  int in_run = 0, left_out = 0;                // left_out: in content that is not shown
-  int merged_cell = 0;                         // depth of a cell that only continues the one above it
-  bool is_hidden = false;                      // the run
-
-  XmlHandler Handler() {
-    return {.begin = [this](const Element& element) { Begin(element); },
-            .end = [this](std::string_view name) { End(name); },
-            .text =
-                [this](std::string_view text) {
-                  if (in_text > 0 && merged_cell == 0 && !is_hidden) out.Add(text);
-                }};
-  }
-
- private:
-  // Moved or deleted text, phonetic guides and slide numbers.
-  static bool IsLeftOut(const Element& element) {
-    const std::string_view name = element.name();
-    if (name == "fld") return element.Attribute("type") == "slidenum";
-    return name == "moveFrom" || name == "rt" || name == "del";
-  }
-
-  void Refer(NoteNumbers* numbers, const Element& element, const char* before) {
-    if (numbers == nullptr) return;
-    const int number = numbers->emplace(element.Attribute("id"), static_cast<int>(numbers->size()) + 1).first->second;
-    out.Add(before + std::to_string(number) + "]");
-  }
-
-  void Begin(const Element& element) {
-    const std::string_view name = element.name();
-    if (left_out > 0 || IsLeftOut(element)) {
-      ++left_out;
-      return;
-    }
-    if (name == "t") ++in_text;
-    if (name == "tc") ++in_cell;
-    if (name == "vMerge" && merged_cell == 0 && element.Attribute("val") != "restart") merged_cell = in_cell;
-    if (name == "tabs" || name == "tabLst") ++in_stops;
-    if (name == "r") ++in_run;
-    if (name == "vanish" && in_run > 0 && IsOn(element)) is_hidden = true;
-    if (is_hidden) return;
-    if (name == "txbxContent") out.EndLine();
-    if (name == "tab" && in_stops == 0) out.Add("\t");
-    if (name == "br" || name == "cr") in_cell > 0 ? out.AddSpace() : out.Add("\n");
-    if (name == "noBreakHyphen") out.Add("\u2011");
-    if (name == "sym") out.Add(SymbolOf(element));
-    if (name == "footnoteReference") Refer(footnotes, element, "[");
-    if (name == "endnoteReference") Refer(endnotes, element, "[endnote ");
-    if (name == "footnote" || name == "endnote") {
-      const NoteNumbers* const numbers = name == "footnote" ? footnotes : endnotes;
-      const auto found = numbers == nullptr ? NoteNumbers::const_iterator() : numbers->find(element.Attribute("id"));
-      if (numbers != nullptr && found != numbers->end()) out.Add("[" + std::to_string(found->second) + "] ");
-    }
-    if (name == "comment" && !element.Attribute("author").empty()) out.Add(element.Attribute("author") + ": ");
-  }
-
-  void End(std::string_view name) {
-    if (left_out > 0) {
-      --left_out;
-      return;
-    }
-    if (name == "t") --in_text;
-    if (name == "tabs" || name == "tabLst") --in_stops;
-    if (name == "r" && --in_run == 0) is_hidden = false;
-    if (name == "p") in_cell > 0 ? out.AddSpace() : out.EndLine();
-    if (name == "tc") {
-      if (merged_cell == in_cell) merged_cell = 0;
-      --in_cell, out.Add("\t");
-    }
-    if (name == "tr") out.EndLine();
-  }
-};
+// --- docx and pptx
+// -----------------------------------------------------------------------------------------------------------
 
 void ReadParagraphs(Archive& archive, const std::string& entry, Output& out, NoteNumbers* footnotes = nullptr,
-                    NoteNumbers* endnotes = nullptr) {
-  Paragraphs paragraphs{out, footnotes, endnotes};
+                    NoteNumbers* endnotes = nullptr, ListNumbers* lists = nullptr) {
+  Paragraphs paragraphs(out, footnotes, endnotes, lists);
   ReadEntry(archive, entry, paragraphs.Handler(), out);
   out.EndLine();
 }
@@ -292,7 +203,12 @@ void ReadDocx(Archive& archive, const std::string& document, Output& out) {
   AddParts(archive, relationships, {{"header", "--- Header ---"}}, out);
   if (!out.text().empty()) out.Heading("--- Text ---");
   NoteNumbers footnotes, endnotes;
-  ReadParagraphs(archive, document, out, &footnotes, &endnotes);
+  ListNumbers lists;
+  ReadEntry(archive, EntryOf(archive, relationships, "numbering", "word/numbering.xml"),
+            {.begin = [&](const Element& element) { lists.LearnList(element); }}, out);
+  ReadEntry(archive, EntryOf(archive, relationships, "styles", "word/styles.xml"),
+            {.begin = [&](const Element& element) { lists.LearnStyle(element); }}, out);
+  ReadParagraphs(archive, document, out, &footnotes, &endnotes, &lists);
   AddParts(archive, relationships,
            {{"diagramData", "--- Diagram ---"}, {"chart", "--- Chart ---"}, {"footer", "--- Footer ---"}}, out);
   std::set<std::string> seen;
@@ -328,7 +244,16 @@ std::vector<std::string> Slides(Archive& archive, const std::string& presentatio
 void ReadPptx(Archive& archive, const std::string& presentation, Output& out) {
   int number = 0;
   for (const std::string& slide : Slides(archive, presentation, out)) {
-    out.Heading("--- Slide " + std::to_string(++number) + " ---");
+    bool is_hidden = false, is_read = false;
+    ReadEntryUntil(archive, slide,
+                   {.begin =
+                        [&](const Element& element) {
+                          const std::string show = is_read ? std::string() : element.Attribute("show");
+                          is_hidden = is_hidden || show == "0" || show == "false";
+                          is_read = true;
+                        }},
+                   [&] { return is_read; });
+    out.Heading("--- Slide " + std::to_string(++number) + (is_hidden ? " (hidden)" : "") + " ---");
     ReadParagraphs(archive, slide, out);
     const auto relationships = RelationshipsOf(archive, slide, out);
     AddParts(archive, relationships,
@@ -343,25 +268,29 @@ void ReadPptx(Archive& archive, const std::string& presentation, Output& out) {
 std::vector<std::string> SharedStrings(Archive& archive, const std::string& entry, const Output& out) {
   std::vector<std::string> strings;
   std::size_t bytes = 0;
-  int in_text = 0, in_phonetic = 0;
+  int in_text = 0, in_phonetic = 0, raised = 0;
   const XmlHandler handler{.begin =
                                [&](const Element& element) {
                                  if (element.name() == "si") strings.emplace_back();
                                  if (element.name() == "t") ++in_text;
                                  if (element.name() == "rPh") ++in_phonetic;
+                                 const std::string align = element.Attribute("val");
+                                 if (element.name() == "vertAlign" && align != "baseline")
+                                   raised = align == "subscript" ? -1 : 1;
                                  if (strings.size() > kMaxStrings) throw Unreadable{"it has too many texts"};
                                },
                            .end =
                                [&](std::string_view name) {
                                  if (name == "t") --in_text;
                                  if (name == "rPh") --in_phonetic;
+                                 if (name == "r") raised = 0;
                                },
                            .text =
                                [&](std::string_view text) {
                                  if (in_text == 0 || in_phonetic > 0 || strings.empty()) return;
                                  bytes += text.size();
                                  if (bytes > kMaxStringBytes) throw Unreadable{"its texts are too long"};
-                                 strings.back() += text;
+                                 strings.back() += raised == 0 ? std::string(text) : Raised(text, raised < 0);
                                }};
   ReadEntry(archive, entry, handler, out);
   return strings;
@@ -445,6 +374,30 @@ std::size_t ColumnOf(std::string_view cell) {
   return column;
 }
 
+// "C" of 3.
+std::string NameOfColumn(std::size_t column) {
+  std::string name;
+  for (; column > 0; column = (column - 1) / 26) name.insert(0, 1, static_cast<char>('A' + (column - 1) % 26));
+  return name;
+}
+
+// Names the hidden columns of a table, above its rows.
+class HiddenColumns {
+ public:
+  void Add(std::size_t first, std::size_t last) {
+    if (told_.size() > 1000) return;
+    told_ += (told_.empty() ? "" : ", ") + NameOfColumn(first);
+    if (last > first) told_ += " to " + NameOfColumn(last);
+  }
+  void Tell(Output& out) {
+    if (!told_.empty()) out.Add("(hidden columns: " + told_ + ")"), out.EndLine();
+    told_.clear();
+  }
+
+ private:
+  std::string told_;
+};
+
 // Writes a line of cells, each in its column.
 class Row {
  public:
@@ -458,7 +411,8 @@ class Row {
     std::ranges::replace(text, '\n', ' ');
     out_.Add(text);
   }
-  void End() {
+  void End(bool is_hidden = false) {
+    if (at_ > 0 && is_hidden) out_.Add("\t(hidden row)");
     if (at_ > 0) out_.EndLine();
     at_ = 0;
   }
@@ -473,12 +427,18 @@ void ReadSheet(Archive& archive, const Sheet& sheet, const Workbook& book, Outpu
   std::string type, value, formula;
   std::size_t column = 0, style = 0;
   int in_value = 0, in_formula = 0, in_phonetic = 0;
+  bool is_hidden = false;  // the row
+  HiddenColumns hidden;
   Row row(out);
+  const auto is_on = [](const std::string& flag) { return flag == "1" || flag == "true"; };
+  const auto number_in = [](const std::string& text) {
+    return static_cast<std::size_t>(std::strtoull(text.c_str(), nullptr, 10));
+  };
   const auto end_cell = [&] {
     if (value.empty() && !formula.empty()) value = "=" + formula;  // the file has no cached result
     if (value.empty()) return;
     if (type == "s") {
-      const auto number = static_cast<std::size_t>(std::strtoull(value.c_str(), nullptr, 10));
+      const std::size_t number = number_in(value);
       value = number < book.strings.size() ? book.strings[number] : "";
     } else if (type == "b") {
       value = value == "1" ? "TRUE" : "FALSE";
@@ -493,14 +453,17 @@ void ReadSheet(Archive& archive, const Sheet& sheet, const Workbook& book, Outpu
                    if (element.name() == "c") {
                      type = element.Attribute("t");
                      column = ColumnOf(element.Attribute("r"));
-                     style = static_cast<std::size_t>(std::strtoull(element.Attribute("s").c_str(), nullptr, 10));
+                     style = number_in(element.Attribute("s"));
                      value.clear();
                      formula.clear();
                    }
                    if (element.name() == "v" || element.name() == "t") ++in_value;
                    if (element.name() == "f") ++in_formula;
                    if (element.name() == "rPh") ++in_phonetic;
-                   if (element.name() == "row") row.End();
+                   if (element.name() == "row") row.End(), is_hidden = is_on(element.Attribute("hidden"));
+                   if (element.name() == "col" && is_on(element.Attribute("hidden")))
+                     hidden.Add(number_in(element.Attribute("min")), number_in(element.Attribute("max")));
+                   if (element.name() == "sheetData") hidden.Tell(out);
                  },
              .end =
                  [&](std::string_view name) {
@@ -508,7 +471,7 @@ void ReadSheet(Archive& archive, const Sheet& sheet, const Workbook& book, Outpu
                    if (name == "f") --in_formula;
                    if (name == "rPh") --in_phonetic;
                    if (name == "c") end_cell();
-                   if (name == "row") row.End();
+                   if (name == "row") row.End(is_hidden), is_hidden = false;
                  },
              .text =
                  [&](std::string_view text) {
@@ -577,8 +540,23 @@ class OpenDocument {
             .end = [this](std::string_view name) { End(name); },
             .text =
                 [this](std::string_view text) {
-                  if (left_out_ == 0 && in_paragraph_ > 0) Add(text);
+                  if (in_description_) AddTo(description_, text);
+                  if (left_out_ > 0 || in_paragraph_ == 0 || in_description_) return;
+                  Add(raised_.back() == 0 ? std::string(text) : Raised(text, raised_.back() < 0));
                 }};
+  }
+
+  // Notes which styles hide what has them, or raise text.
+  void LearnStyle(const Element& element) {
+    const std::string_view name = element.name();
+    if (name == "style") style_ = element.Attribute("name");
+    const std::string position = name == "text-properties" ? element.Attribute("text-position") : std::string();
+    const bool is_low = position.starts_with("sub") || position.starts_with('-');
+    if (!position.empty() && !position.starts_with("0%") && raising_.size() < kMaxStyles) raising_[style_] = is_low;
+    if (hiding_.size() < kMaxStyles && name.ends_with("-properties") &&
+        (element.Attribute("display") == "none" || element.Attribute("display") == "false" ||
+         element.Attribute("visibility") == "hidden"))
+      hiding_.insert(std::string(name.substr(0, name.find("-properties"))) + " " + style_);
   }
 
   // Whether it is a text document (office:text), not sheets or slides. Known after reading.
@@ -598,10 +576,19 @@ class OpenDocument {
     return times.empty() ? 1 : std::clamp<std::size_t>(std::strtoull(times.c_str(), nullptr, 10), 1, 1u << 20);
   }
 
-  // Elements that a reader does not see: deleted text, phonetic guides, names and descriptions of pictures, authors of
+  // Whether it has a style that hides such elements.
+  bool IsHidden(const Element& element, const char* family) const {
+    return !hiding_.empty() && hiding_.contains(std::string(family) + " " + element.Attribute("style-name"));
+  }
+
+  // Elements that a reader does not see: deleted and hidden text, phonetic guides, names of pictures, authors of
   // comments.
-  bool IsLeftOut(std::string_view name) const {
-    return name == "tracked-changes" || name == "ruby-text" || name == "desc" || (name == "title" && in_frame_ > 0) ||
+  bool IsLeftOut(const Element& element) const {
+    const std::string_view name = element.name();
+    if (name == "section" && element.Attribute("display") == "none") return true;
+    if (name == "section" && element.Attribute("is-hidden") == "true") return true;
+    if (name == "span" || name == "p" || name == "h") return IsHidden(element, "text");
+    return name == "tracked-changes" || name == "ruby-text" || (name == "title" && in_frame_ > 0) ||
            name == "note-citation" ||
            (in_comment_ > 0 && (name == "creator" || name == "date" || name == "date-string"));
   }
@@ -635,9 +622,15 @@ class OpenDocument {
 
   void Begin(const Element& element) {
     const std::string_view name = element.name();
-    if (left_out_ > 0 || IsLeftOut(name)) {
+    if (left_out_ > 0 || IsLeftOut(element)) {
       ++left_out_;
       return;
+    }
+    LearnStyle(element);
+    if (name == "desc") in_description_ = true;
+    if (name == "span") {
+      const auto found = raising_.find(element.Attribute("style-name"));
+      raised_.push_back(found == raising_.end() ? raised_.back() : found->second ? -1 : 1);
     }
     if (name == "text") is_text_ = true;
     if (name == "frame") ++in_frame_;
@@ -652,16 +645,28 @@ class OpenDocument {
     if (name == "table-cell" || name == "covered-table-cell") {
       if (in_cell_++ == 0) cell_.clear(), cell_times_ = Times(element, "number-columns-repeated");
     }
+    const auto is_hidden = [](const Element& part) {
+      return part.Attribute("visibility") == "collapse" || part.Attribute("visibility") == "filter";
+    };
     if (name == "table-row" && in_cell_ == 0) {
       row_times_ = Times(element, "number-rows-repeated"), column_ = 0;
       cells_.clear();
+      row_hidden_ = is_hidden(element);
+      hidden_columns_.Tell(out_);
+    }
+    if (name == "table-column" && in_cell_ == 0) {
+      const std::size_t first = columns_ + 1;
+      columns_ += Times(element, "number-columns-repeated");
+      if (is_hidden(element)) hidden_columns_.Add(first, columns_);
     }
     if (name == "tab") Add("\t");
     if (name == "s") Add(std::string(std::min<std::size_t>(Times(element, "c"), 256), ' '));
     if (name == "line-break") in_cell_ + in_note_ + in_comment_ > 0 ? Space() : out_.Add("\n");
-    if (name == "page") out_.Heading("--- Slide " + std::to_string(++pages_) + " ---");
+    const auto mark = [&](const char* family) { return IsHidden(element, family) ? " (hidden) ---" : " ---"; };
+    if (name == "page") out_.Heading("--- Slide " + std::to_string(++pages_) + mark("drawing-page"));
     if (name == "notes") out_.Heading("Notes:");
-    if (name == "table" && in_cell_ == 0) out_.Heading("--- Table " + element.Attribute("name") + " ---");
+    if (name == "table" && in_cell_ == 0)
+      out_.Heading("--- Table " + element.Attribute("name") + mark("table")), columns_ = 0;
   }
 
   void End(std::string_view name) {
@@ -669,7 +674,10 @@ class OpenDocument {
       --left_out_;
       return;
     }
-    if (name == "frame") --in_frame_;
+    if (name == "desc") in_description_ = false;
+    if (name == "span") raised_.pop_back();
+    if (name == "image") has_picture_ = true;
+    if (name == "frame" && --in_frame_ == 0) EndFrame();
     if (name == "p" || name == "h") --in_paragraph_, Space();
     if (name == "note") --in_note_, EndLineOf(notes_);
     if (name == "annotation") --in_comment_, EndLineOf(comments_);
@@ -687,17 +695,31 @@ class OpenDocument {
     const std::size_t times = cells_.empty() ? 0 : std::min(row_times_, kMaxRepeated);
     for (std::size_t i = 0; i < times && !out_.full(); ++i) {
       for (const auto& [column, text] : cells_) row_.Add(column, text);
-      row_.End();
+      row_.End(row_hidden_);
     }
     cells_.clear();
+  }
+  // Names what cannot be shown.
+  void EndFrame() {
+    if (!has_picture_ && description_.empty()) return;
+    const bool is_inline = in_paragraph_ + in_cell_ > 0;
+    if (!is_inline) Space();
+    Add(NotShown(has_picture_ ? "picture" : "drawing", std::exchange(description_, {})));
+    if (!is_inline) Space();
+    has_picture_ = false;
   }
 
   Output& out_;
   Row row_;
   std::vector<std::pair<std::size_t, std::string>> cells_;  // the row's, with column and text
   std::string cell_, notes_, comments_;
-  std::size_t column_ = 0, cell_times_ = 1, row_times_ = 1;
-  bool is_text_ = false;
+  std::string style_, description_;      // of the frame
+  std::set<std::string> hiding_;         // styles, each behind its family
+  std::map<std::string, bool> raising_;  // styles; true for subscript
+  std::vector<int> raised_{0};           // the open spans: 1 is superscript, -1 subscript
+  HiddenColumns hidden_columns_;
+  std::size_t columns_ = 0, column_ = 0, cell_times_ = 1, row_times_ = 1;
+  bool is_text_ = false, row_hidden_ = false, in_description_ = false, has_picture_ = false;
   int left_out_ = 0, in_paragraph_ = 0, in_cell_ = 0, in_frame_ = 0, in_note_ = 0, in_comment_ = 0, pages_ = 0,
       note_number_ = 0;
 };
@@ -733,6 +755,7 @@ void ReadMasterPages(Archive& archive, Output& out) {
 void ReadOpenDocument(Archive& archive, Output& out) {
   if (!archive.Has("content.xml")) throw Unreadable{"it has no content.xml"};
   OpenDocument document(out);
+  ReadEntry(archive, "styles.xml", {.begin = [&](const Element& element) { document.LearnStyle(element); }}, out);
   ReadEntry(archive, "content.xml", document.Handler(), out);
   document.Finish();
   std::set<std::string> seen;

@@ -7,8 +7,10 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/text.h"
+#include "document/equation.h"
 
 namespace reprise::document {
 
@@ -85,7 +87,8 @@ constexpr std::array<std::string_view, 50> kInline = {
 // Boxes drawn side by side.
 constexpr std::array<std::string_view, 8> kBoxes = {"button",   "input",  "label", "meter",
                                                     "progress", "select", "video", "iframe"};
-constexpr std::array<std::string_view, 7> kHidden = {"script", "style", "noscript", "template", "svg", "object", "rt"};
+constexpr std::array<std::string_view, 8> kHidden = {"script", "style",  "noscript", "template",
+                                                     "svg",    "object", "rt",       "rp"};
 
 template <std::size_t N>
 bool IsOneOf(std::string_view name, const std::array<std::string_view, N>& names) {
@@ -94,8 +97,9 @@ bool IsOneOf(std::string_view name, const std::array<std::string_view, N>& names
 
 struct Page {
   Output& out;
-  int hidden = 0;
+  int hidden = 0;        // depth within an element that is not shown
   int as_written = 0;    // depth of elements whose white space counts
+  int raised = 0;        // 1 is superscript, -1 subscript
   bool at_item = false;  // the line holds only the marker of a list item
 };
 
@@ -107,27 +111,68 @@ bool IsAsWritten(std::string_view name) {
 
 std::string_view TagText(const xmlChar* text) { return reinterpret_cast<const char*>(text); }
 
-void Begin(void* context, const xmlChar* tag, const xmlChar** /*attributes*/) {
+// The C1 control characters are those of Windows-1252, as in browsers: pages in it claim to be in Latin-1.
+std::string WithoutC1(std::string_view text) {
+  std::string shown;
+  for (std::size_t at = text.find('\xc2'); at < text.size(); at = text.find('\xc2')) {
+    const unsigned low = at + 1 < text.size() ? static_cast<unsigned char>(text[at + 1]) : 0;
+    const bool is_c1 = low >= 0x80 && low < 0xa0 && kWindows1252[low - 0x80] != 0;
+    shown += text.substr(0, is_c1 ? at : at + 1);
+    if (is_c1) shown += Utf8Of(kWindows1252[low - 0x80]);
+    text.remove_prefix(is_c1 ? at + 2 : at + 1);
+  }
+  return shown.append(text);
+}
+
+// An attribute's value; nullopt if the element has none of that name.
+std::optional<std::string> AttributeOf(const xmlChar** attributes, std::string_view name) {
+  for (; attributes != nullptr && attributes[0] != nullptr; attributes += 2) {
+    if (TagText(attributes[0]) == name)
+      return attributes[1] == nullptr ? std::string() : WithoutC1(TagText(attributes[1]));
+  }
+  return std::nullopt;
+}
+
+// By the element's own attributes; style sheets are not read.
+bool IsHidden(const xmlChar** attributes) {
+  if (AttributeOf(attributes, "hidden")) return true;
+  std::string style = LowerCase(AttributeOf(attributes, "style").value_or(""));
+  std::erase_if(style, IsSpace);
+  return style.find("display:none") != std::string::npos || style.find("visibility:hidden") != std::string::npos;
+}
+
+void Begin(void* context, const xmlChar* tag, const xmlChar** attributes) {
   auto& page = *static_cast<Page*>(context);
   const std::string_view name = TagText(tag);
-  if (IsOneOf(name, kHidden)) ++page.hidden;
-  if (page.hidden > 0) return;
+  const bool is_all = name == "html" || name == "body";  // a script shows it, as there is nothing else
+  if (page.hidden > 0 || IsOneOf(name, kHidden) || (!is_all && IsHidden(attributes))) {
+    ++page.hidden;
+    return;
+  }
   if (name == "br" && page.as_written > 0) {
     page.out.Add("\n");
   } else if (IsBlock(name) && !page.at_item) {
     page.out.EndLine();
   }
   if (IsOneOf(name, kBoxes)) page.out.AddSpace();
+  if (name == "sup" || name == "sub") page.raised = name == "sup" ? 1 : -1;
   if (name == "li") page.out.Add("- "), page.at_item = true;
+  if (name == "img") {  // without a description it is an ornament
+    const std::string description = AttributeOf(attributes, "alt").value_or("");
+    if (!IsBlank(description)) page.out.AddSpace(), page.out.Add("[picture not shown: " + description + "]");
+  }
   if (IsAsWritten(name)) ++page.as_written;
 }
 
 void End(void* context, const xmlChar* tag) {
   auto& page = *static_cast<Page*>(context);
+  if (page.hidden > 0) {
+    --page.hidden;
+    return;
+  }
   const std::string_view name = TagText(tag);
-  if (IsOneOf(name, kHidden) && page.hidden > 0) --page.hidden;
-  if (page.hidden > 0) return;
   if (IsAsWritten(name) && page.as_written > 0) --page.as_written;
+  if (name == "sup" || name == "sub") page.raised = 0;
   if (name == "li") page.at_item = false;
   if (IsBlock(name) && !page.at_item && (name != "br" || page.as_written == 0)) page.out.EndLine();
   if (IsOneOf(name, kBoxes)) page.out.AddSpace();
@@ -137,7 +182,8 @@ void End(void* context, const xmlChar* tag) {
 void Text(void* context, const xmlChar* text, int size) {
   auto& page = *static_cast<Page*>(context);
   if (page.hidden > 0) return;
-  std::string_view rest(reinterpret_cast<const char*>(text), static_cast<std::size_t>(size));
+  const std::string shown = WithoutC1({reinterpret_cast<const char*>(text), static_cast<std::size_t>(size)});
+  std::string_view rest = shown;
   if (rest.find_first_not_of(" \t\r\n") != std::string_view::npos) page.at_item = false;
   if (page.as_written > 0) return page.out.Add(rest);
   constexpr std::string_view kSpace = " \t\r\n";
@@ -145,7 +191,7 @@ void Text(void* context, const xmlChar* text, int size) {
     if (kSpace.find(rest.front()) != std::string_view::npos) page.out.AddSpace();
     rest.remove_prefix(std::min(rest.find_first_not_of(kSpace), rest.size()));
     const std::string_view word = rest.substr(0, rest.find_first_of(kSpace));
-    page.out.Add(word);
+    page.out.Add(page.raised == 0 ? std::string(word) : Raised(word, page.raised < 0));
     rest.remove_prefix(word.size());
   }
 }

@@ -260,24 +260,37 @@ FileNature Audio(std::string_view type, std::size_t bytes) {
           .tokens = static_cast<std::int64_t>(bytes) / kAudioBytesPerToken + 1};
 }
 
-// Judges by the beginning whether it is text in UTF-16, or mostly ASCII letters in Windows-1252. Other code pages
-// cannot be told apart, so their text would be a guess.
+// 0x80 to 0x9f of Windows-1252: 'A' is a letter, '-' another sign, '!' no character.
+constexpr std::string_view kHighControls = "-!-A------A-A!A!!---------A-A!AA";
+
+// Judges by the beginning whether it is text in UTF-16, or in Windows-1252: mostly ASCII letters, with accented ones
+// that stand alone among them, and a few signs. In other scripts the letters beyond ASCII stand side by side. Their
+// code pages cannot be told apart, so such text would be a guess.
 bool IsEncodedText(std::string_view content) {
   if (content.starts_with("\xff\xfe") || content.starts_with("\xfe\xff")) return true;
   content = content.substr(0, 64 * 1024);
   std::array<std::size_t, 2> zeros{};  // at even and odd offsets
-  std::size_t letters = 0, high = 0, control = 0;
+  std::size_t letters = 0, accented = 0, pairs_accented = 0, signs = 0, control = 0;
+  bool was_accented = false;
   for (std::size_t i = 0; i < content.size(); ++i) {
     const auto c = static_cast<unsigned char>(content[i]);
     if (c == 0) ++zeros[i % 2];
     if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r' && c != '\f') || c == 0x7f) ++control;
-    if (c == 0x81 || c == 0x8d || c == 0x8f || c == 0x90 || c == 0x9d) ++control;  // not in Windows-1252
-    if (IsAsciiLetter(c)) ++letters;
-    if (c >= 0x80) ++high;
+    const char kind = c < 0x80                             ? ' '
+                      : c < 0xa0                           ? kHighControls[c - 0x80u]
+                      : c < 0xc0 || c == 0xd7 || c == 0xf7 ? '-'
+                                                           : 'A';
+    if (kind == '!') ++control;
+    if (kind == '-') ++signs;
+    if (kind == 'A') ++accented;
+    if (kind == 'A' && was_accented) ++pairs_accented;
+    was_accented = kind == 'A';
+    if (IsAsciiLetter(content[i])) ++letters;
   }
   const std::size_t pairs = content.size() / 2;
   if (pairs > 1 && (zeros[0] == 0 || zeros[1] == 0) && std::max(zeros[0], zeros[1]) * 10 >= pairs * 9) return true;
-  return control == 0 && high > 0 && high * 3 <= letters;
+  return control == 0 && accented + signs > 0 && accented * 2 <= letters && signs * 3 <= letters &&
+         pairs_accented * 2 <= accented;
 }
 
 // Empty if the bytes do not look like audio.

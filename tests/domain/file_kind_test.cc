@@ -77,4 +77,48 @@ TEST_CASE("NatureOf: counts the pages of a PDF, or estimates them from its size"
   CHECK(NatureOf("x", "", "%PDF-1.4 <</Type/Page>> <</Encrypt 4 0 R>>").tokens == 0);
 }
 
+// The texts are in octal, byte by byte.
+TEST_CASE("NatureOf: text in Windows-1252 is read, other code pages are not guessed", "[domain]") {
+  const auto kind = [](const std::string& content) { return NatureOf("x.txt", "text/plain", content).kind; };
+  for (const std::string text : {"M\374ller caf\351 na\357ve \223quoted\224 \226 100 \200 ",
+                                 "Gr\374\337e aus K\366ln: \202Stra\337e\221 \226 5 \260C\205",
+                                 "L\222\351t\351, on a \253d\351j\340\273 vu \340 l\222\234uvre les \351l\350ves",
+                                 "Se\361or \277qu\351? \241Ol\351!", "hyv\344\344 p\344\344\366ljy\344 kaikille",
+                                 "it\222s", "name;price\012caf\351;5 \200"}) {
+    INFO(text);
+    std::string many;
+    for (int i = 0; i < 100; ++i) many += text;
+    CHECK(kind(text) == FileKind::kEncodedText);
+    CHECK(kind(many) == FileKind::kEncodedText);
+    CHECK(kind(text + '\1') == FileKind::kOther);
+    CHECK(kind(text + '\0') == FileKind::kOther);
+    CHECK(kind(text + "\x81") == FileKind::kOther);
+  }
+  // In Windows-1251, KOI8-R, Shift-JIS, GB18030, Windows-1253 and Windows-1255; the last is half English.
+  for (const std::string text :
+       {"\321\372\345\370\374 \346\345 \345\371\270 \375\362\350\365 \354\377\343\352\350\365 "
+        "\364\360\340\355\366\363\347\361\352\350\365 \341\363\353\356\352, \344\340 \342\373\357\345\351 "
+        "\367\340\376. ",
+        "\320\322\311\327\305\324 \315\311\322",
+        "\223\372\226{\214\352\202\314\203e\203X\203g\225\266\217\315\202\305\202\267\201B",
+        "\326\320\316\304\262\342\312\324\316\304\325\302", "\312\341\353\347\354\335\361\341 \352\374\363\354\345",
+        "\371\354\345\355 \362\345\354\355",
+        "Use the menu \324\340\351\353 and \317\360\340\342\352\340, then press the button "
+        "\321\356\365\360\340\355\350\362\374"}) {
+    INFO(text);
+    CHECK(kind(text) == FileKind::kOther);
+  }
+  // Bytes by chance, even without control characters.
+  std::uint32_t state = 1;
+  for (int size = 8; size < 400; ++size) {
+    std::string noise;
+    while (noise.size() < static_cast<std::size_t>(size)) {
+      state = state * 1664525 + 1013904223;
+      const auto c = static_cast<unsigned char>(state >> 24);
+      if (c >= 0x20 && c != 0x7f) noise += static_cast<char>(c);
+    }
+    CHECK(kind(noise) == FileKind::kOther);
+  }
+}
+
 }  // namespace reprise::file_kind_test

@@ -538,7 +538,9 @@ Result<void> Workspace::ChangeFiles(const std::vector<Change>& changes, Secrets 
     if (!existing && (change.before || !IsNotFound(existing.error()))) return Fail(existing.error());
     if (!change.after) return ready;
     ready.content = TRY(TemporaryFile::Create(ready.target.parent.get()));
-    if (existing && ::fchmod(ready.content->fd(), existing->st_mode & 0777) != 0) return Fail(WorkspaceError(errno));
+    const auto from = TRY(OpenParent(change.moved_from.empty() ? change.path : change.moved_from, false, secrets));
+    const auto like = StatRegular(from.parent.get(), from.name);
+    if (like && ::fchmod(ready.content->fd(), like->st_mode & 0777) != 0) return Fail(WorkspaceError(errno));
     TRY(WriteAll(ready.content->fd(), *change.after));
     return ready;
   };

@@ -91,6 +91,7 @@ class Workspace {
   struct Change {
     std::string path;
     std::optional<std::string> before, after;  // nullopt: there is no file
+    std::string moved_from{};                  // the file whose permissions it gets; empty: its own
   };
   Result<void> ChangeFiles(const std::vector<Change>& changes, Secrets secrets = Secrets::kClosed);
   // Removes a file or a symbolic link (not what it points to); no directories.

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/text_edits.h"
 #include "base/try.h"
+#include "domain/file_kind.h"
 #include "tools/arguments.h"
 #include "tools/builtin_tools.h"
 #include "tools/files/patch.h"
@@ -119,9 +120,18 @@ class WriteFileTool final : public PathTool {
   Workspace& workspace_;
 };
 
+// Fails for a file whose content cannot be edited as text.
+Result<void> CheckEditable(std::string_view content) {
+  if (LooksLikeText(content)) return {};
+  if (NatureOf({}, {}, content).kind != FileKind::kEncodedText)
+    return Fail(ErrorCode::kInvalidArgument, "it is a binary file, not text");
+  return Fail(ErrorCode::kInvalidArgument,
+              "it is text in UTF-16, and only UTF-8 can be edited: convert it, or replace the whole file");
+}
+
 // The edits of a call, applied to the text of its file.
 Result<EditedText> Edited(std::string_view arguments, std::string text, Quoting quoting) {
-  if (!LooksLikeText(text)) return Fail(ErrorCode::kInvalidArgument, "it is a binary file, not text");
+  TRY(CheckEditable(text));
   const auto given = TRY(ParseJson(arguments));
   return ApplyEdits(std::move(text), TRY(EditsIn(given)), quoting);
 }
@@ -307,7 +317,7 @@ class Planner {
       plan_.told.push_back("deleted " + QuotedPath(file.path));
       return {};
     }
-    if (!LooksLikeText(*change->after)) return Fail(ErrorCode::kInvalidArgument, "it is a binary file, not text");
+    TRY(CheckEditable(*change->after));
     EditedText edited = TRY(ApplyHunks(*change->after, file.hunks, quoting_));
     std::string told = "edited " + QuotedPath(file.path);
     if (file.new_path.empty() || file.new_path == file.path) {
@@ -319,7 +329,10 @@ class Planner {
       }
       told = "moved " + QuotedPath(file.path) + " to " + QuotedPath(file.new_path);
       moved->after = std::move(edited.text);
+      // The way may have several steps; only its beginning is a file by now.
+      moved->moved_from = change->moved_from.empty() ? change->path : change->moved_from;
       change->after.reset();
+      change->moved_from.clear();
     }
     for (const std::string& note : edited.notes) told += "\n(" + note + ")";
     plan_.told.push_back(std::move(told));

@@ -9,6 +9,7 @@ namespace reprise::edit_tools_test {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace std::string_literals;
 
 bool Has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
@@ -86,6 +87,48 @@ TEST_CASE_METHOD(EditFixture, "apply_patch: adds, updates, moves and deletes, al
   CHECK(Patch(Envelope("*** Update File: a.txt\n*** Move to: moved.txt\n")).is_error);
   CHECK(Patch(Envelope("*** Update File: ../outside\n@@\n-a\n+b\n")).is_error);
   CHECK(Patch(Envelope("*** Add File: /etc/x\n+b\n")).is_error);
+}
+
+TEST_CASE_METHOD(EditFixture, "edit_file, apply_patch: text in UTF-16 is not called binary", "[tools]") {
+  const std::string words = "h\0e\0l\0l\0o\0\n\0"s;
+  const std::string patch = "@@\n-hello\n+bye\n";
+  for (const std::string& text : {"\xff\xfe" + words, words}) {
+    Write("u16", text);
+    CHECK(Has(Run("edit_file", R"({"path":"u16","old_text":"hello","new_text":"bye"})").output, "text in UTF-16"));
+    CHECK(Has(Patch(Envelope("*** Update File: u16\n" + patch)).output, "text in UTF-16"));
+    CHECK(Read("u16") == text);
+  }
+  Write("bin", "\1\0\2\0\3hello\n"s);
+  CHECK(Has(Run("edit_file", R"({"path":"bin","old_text":"hello","new_text":"bye"})").output, "a binary file"));
+  CHECK(Has(Patch(Envelope("*** Update File: bin\n" + patch)).output, "a binary file"));
+}
+
+TEST_CASE_METHOD(EditFixture, "apply_patch: a file that moves keeps its permissions", "[tools]") {
+  const auto mode = [&](const std::string& name) { return fs::status(Inside(name)).permissions(); };
+  for (const auto& [name, bits] :
+       {std::pair{"run.sh", 0755}, {"open", 0666}, {"own", 0600}, {"a", 0700}, {"b", 0644}}) {
+    Write(name, std::string(name) + "\n");
+    fs::permissions(Inside(name), fs::perms(bits));
+  }
+  const auto done = Patch(
+      Envelope("*** Update File: run.sh\n*** Move to: bin/run.sh\n@@\n-run.sh\n+moved\n"
+               "*** Update File: open\n*** Move to: way\n@@\n-open\n+half\n"  // in two steps
+               "*** Update File: way\n*** Move to: end\n@@\n-half\n+end\n"
+               "*** Add File: way\n+new\n"
+               "*** Delete File: own\n*** Update File: a\n*** Move to: own\n@@\n-a\n+A\n"  // onto a file of before
+               "*** Update File: b\n*** Move to: a\n@@\n-b\n+B\n"));
+  REQUIRE_FALSE(done.is_error);
+  CHECK(Read("bin/run.sh") == "moved\n");
+  CHECK(mode("bin/run.sh") == fs::perms(0755));
+  CHECK(mode("end") == fs::perms(0666));
+  CHECK(mode("own") == fs::perms(0700));
+  CHECK(mode("a") == fs::perms(0644));
+  Write("plain", "new\n");
+  CHECK(mode("way") == mode("plain"));
+  // Deleted and added again: the file stays, and so do its permissions.
+  fs::permissions(Inside("plain"), fs::perms(0640));
+  REQUIRE_FALSE(Patch(Envelope("*** Delete File: plain\n*** Add File: plain\n+other\n")).is_error);
+  CHECK(mode("plain") == fs::perms(0640));
 }
 
 TEST_CASE_METHOD(EditFixture, "apply_patch: what is cut or not understood changes nothing", "[tools]") {
