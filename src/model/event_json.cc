@@ -41,4 +41,24 @@ EventJson::EventJson(std::string_view json) {
   valid_ = error == simdjson::SUCCESS && root_.is_object();
 }
 
+bool SaysNothing(simdjson::dom::element value) {
+  return value.is_null() || (value.is_string() && StringOr(value, {}).empty()) ||
+         (value.is_array() && simdjson::dom::array(value).size() == 0) ||
+         (value.is_object() && simdjson::dom::object(value).size() == 0);
+}
+
+std::optional<std::string> ArgumentsIn(const Member& value) {
+  simdjson::dom::element arguments;
+  if (value.get(arguments) != simdjson::SUCCESS || SaysNothing(arguments)) return std::string();
+  if (arguments.is_string()) return std::string(StringOr(arguments, {}));
+  if (arguments.is_object()) return simdjson::minify(arguments);
+  return std::nullopt;
+}
+
+std::string WordIn(const Member& value) {
+  simdjson::dom::element word;
+  if (value.get(word) != simdjson::SUCCESS || SaysNothing(word)) return {};
+  return word.is_string() ? std::string(StringOr(word, {})) : simdjson::minify(word);
+}
+
 }  // namespace reprise

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -36,6 +37,26 @@ template <typename Value>  // element, or the result of a look-up
 std::string_view StringOr(const Value& value, std::string_view fallback) {
   std::string_view text;
   return value.get(text) == simdjson::SUCCESS ? text : fallback;
+}
+
+// Null, and an empty text, list or object.
+bool SaysNothing(simdjson::dom::element value);
+
+using Member = simdjson::simdjson_result<simdjson::dom::element>;  // the result of a look-up
+
+// A call's arguments: a text, or an object in its place, as some servers send it. Empty if there are none; nullopt if
+// they have another form.
+std::optional<std::string> ArgumentsIn(const Member& value);
+
+// A word for why an answer ended: a text, or whatever stands in its place, as JSON. Empty if that says nothing.
+std::string WordIn(const Member& value);
+
+// {"error":...} if the holder, a root or a result of a look-up, has such a member; else empty.
+template <typename Value>
+std::string ErrorIn(const Value& holder) {
+  simdjson::dom::element error;
+  if (holder["error"].get(error) != simdjson::SUCCESS || error.is_null()) return {};
+  return "{\"error\":" + simdjson::minify(error) + "}";
 }
 
 // Also accepts integers written as 19.0.

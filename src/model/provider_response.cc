@@ -1,6 +1,7 @@
 #include "model/provider_response.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -8,6 +9,7 @@
 #include "base/text.h"
 #include "base/transport.h"
 #include "model/event_json.h"
+#include "model/tool_call_assembler.h"
 
 namespace reprise {
 namespace {
@@ -17,6 +19,11 @@ constexpr std::size_t kLongestWord = 64;
 // "error", but not "response.failed", whose message stands elsewhere.
 bool IsErrorEvent(std::string_view type) {
   return !type.empty() && !type.starts_with("response.") && TellsOfFailure(type);
+}
+
+// A proxy's, whose server was lost.
+Error PageError() {
+  return ProtocolError("The model provider sent a page in the middle of its answer", /*retryable=*/true);
 }
 
 Error NotJson() { return ProtocolError("The model provider sent an event that is not valid JSON"); }
@@ -56,6 +63,7 @@ bool ProviderResponse::TakeEvent(std::string_view data, std::string_view type) {
 // A line of text that keeps the connection alive, or other JSON, which is an error if it has a message.
 void ProviderResponse::TakeNoObject(std::string_view data) {
   if (data.front() == '{') return Reject(NotJson());
+  if (data.front() == '<') return Reject(PageError());
   const std::string text = ToValidUtf8(data);
   const auto json = ParseJson(text, kMaxJsonDepth, DuplicateMembers::kLastWins);
   if (json && (json->is_structured() || json->is_string())) {
@@ -122,6 +130,7 @@ void ProviderResponse::Reject(Error error) {
 }
 
 void ProviderResponse::CheckForFailure(std::string_view json, bool is_known) {
+  if (json.empty()) return;
   const auto root = ParseJson(ToValidUtf8(json), kMaxJsonDepth, DuplicateMembers::kLastWins);
   if (!root) return;
   const ProviderFault fault = FaultIn(*root, is_known ? RootKind::kKnown : RootKind::kUnknown);
@@ -129,14 +138,37 @@ void ProviderResponse::CheckForFailure(std::string_view json, bool is_known) {
   if (!is_known) LogInfo("an event of a model provider's stream was passed over: its form is not known");
 }
 
+std::optional<Error> ProviderResponse::StoppedBy(std::string_view truncated) const {
+  if (truncated == "content_filter") {
+    return MakeProviderError({.status = 400, .message = "stopped by the content filter"}, api_key());
+  }
+  if (truncated == "refusal") {
+    return MakeProviderError({.status = 400, .message = "the model declined to answer (refusal)"}, api_key());
+  }
+  return std::nullopt;
+}
+
+int ProviderResponse::AlarmOf(std::string_view truncated) {
+  if (truncated.empty()) return 0;
+  if (truncated == "pause") return 1;
+  if (truncated == "length" || truncated == "context_window") return 2;
+  return truncated == "content_filter" || truncated == "refusal" ? 3 : 4;
+}
+
+Result<std::vector<ToolCall>> ProviderResponse::TakeCalls(ToolCallAssembler& calls, const End& end) const {
+  if (calls.empty()) return std::vector<ToolCall>();
+  if (auto stopped = StoppedBy(end.truncated)) return Fail(*std::move(stopped));
+  auto taken = calls.Take(/*must_be_whole=*/!end.by_itself, used_call_ids());
+  const bool by_limit = end.truncated == "length" || end.truncated == "context_window";
+  if (!taken && by_limit && calls.cut_off()) return Fail(OutputLimitError(end.setting));
+  if (!taken || by_limit || end.truncated.empty() || end.truncated == "pause") return taken;
+  return Fail(ProtocolError("The model's answer ended in the middle of its tool calls (" + OwnWord(end.word) + ")",
+                            /*retryable=*/true));
+}
+
 Result<void> ProviderResponse::CheckSaid(bool has_calls, std::string_view reason) const {
   if (has_calls || has_text() || has_thinking_) return {};
-  if (reason == "content_filter") {
-    return Fail(MakeProviderError({.status = 400, .message = "stopped by the content filter"}, api_key()));
-  }
-  if (reason == "refusal") {
-    return Fail(MakeProviderError({.status = 400, .message = "the model declined to answer (refusal)"}, api_key()));
-  }
+  if (auto stopped = StoppedBy(reason)) return Fail(*std::move(stopped));
   if (reason == "context_window") {
     return Fail(MakeProviderError({.status = 400, .code = "context_length_exceeded"}, api_key()));
   }
@@ -168,7 +200,21 @@ namespace {
 constexpr std::size_t kMaxErrorBytes = 64 * 1024;
 constexpr std::size_t kMaxDocumentBytes = 2 * kMaxResponseBytes;  // includes the JSON around the answer
 
+constexpr std::size_t kLongestWords = 2048;  // of a text that is neither JSON nor an event stream
+
 constexpr std::string_view kBlankBytes = " \t\r\n";
+
+// Whether this may be the begin of an event stream, and not a text in its place.
+bool LooksLikeEvents(std::string_view body) {
+  body.remove_prefix(std::min(body.find_first_not_of("\xEF\xBB\xBF \t\r\n"), body.size()));
+  const auto is_control = [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 && kBlankBytes.find(c) == kBlankBytes.npos;
+  };
+  if (std::ranges::any_of(body, is_control)) return true;  // no text either
+  return std::ranges::any_of(
+      std::array<std::string_view, 5>{":", "data:", "event:", "id:", "retry:"},
+      [&](std::string_view field) { return body.starts_with(field) || field.starts_with(body); });
+}
 
 }  // namespace
 
@@ -231,8 +277,9 @@ bool ResponseReader::OnBatchEnd() {
   const bool progressed = response_->TakeProgress();
   if (std::exchange(any_body_, false) || progressed) {
     last_progress_ = now;
+  } else if (response_->complete() && now - last_progress_ >= kUsageWait) {
+    return false;  // later data is not worth the wait
   } else if (now - last_progress_ >= idle_timeout_ && !error_) {
-    if (response_->complete()) return false;  // later data is not worth the wait
     error_ = FromTransportError(MakeError(ErrorCode::kDeadlineExceeded, {}), /*head_seen=*/true);
   }
   return !error_;
@@ -251,20 +298,35 @@ Result<ModelResponse> ResponseReader::Take(const Result<void>& transported) {
   if (!transported && !response_->complete()) return Fail(FromTransportError(transported.error(), status_ != 0));
   if (kind_ == Kind::kDocument && transported) response_->TakeDocument(body_);
   if (kind_ == Kind::kEvents) TakeUnfinishedEvent();
+  if (kind_ == Kind::kEvents && !any_event_ && !LooksLikeEvents(body_)) {
+    return Fail(MakeProviderError({.message = std::move(body_)}, api_key_));
+  }
   response_->EndBatch();
   return response_->Take();
 }
 
+// Whether a line of an event stream begins a page; no field's name begins like that.
+bool ResponseReader::HasPage(std::string_view bytes) {
+  const bool begins = (last_byte_ == '\n' || last_byte_ == '\r') && bytes.starts_with('<');
+  if (!bytes.empty()) last_byte_ = bytes.back();
+  return begins || bytes.find("\n<") != std::string_view::npos;
+}
+
 bool ResponseReader::TakeEvents(std::string_view bytes) {
+  const bool has_page = HasPage(bytes);
+  if (!any_event_) body_ += bytes.substr(0, kLongestWords - body_.size());
   parser_.Feed(bytes);
-  while (const auto event = parser_.Next()) {
-    if (!response_->TakeEvent(event->data, event->type)) return false;
+  bool wants_more = true;
+  while (const auto event = wants_more ? parser_.Next() : std::nullopt) {
+    any_event_ = true;
+    wants_more = response_->TakeEvent(event->data, event->type);
   }
   if (parser_.overflowed()) {
     error_ = TooLargeError();
-    return false;
+  } else if (has_page && !response_->failed()) {
+    error_ = PageError();
   }
-  return true;
+  return wants_more && !error_;
 }
 
 bool ResponseReader::Append(std::string_view bytes, std::size_t limit) {
@@ -284,6 +346,7 @@ void ResponseReader::TakeUnfinishedEvent() {
   const auto is_whole = [](std::string_view data) {
     return data == "[DONE]" || ParseJson(ToValidUtf8(data), kMaxJsonDepth, DuplicateMembers::kLastWins);
   };
+  if (event) any_event_ = true;
   if (event && is_whole(event->data)) response_->TakeEvent(event->data, event->type);
 }
 

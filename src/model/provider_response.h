@@ -20,6 +20,7 @@
 namespace reprise {
 
 class EventJson;
+class ToolCallAssembler;
 
 // Assembles a model's answer from a provider's events, in that provider's form. Text is passed on at once and not kept.
 // Not thread-safe.
@@ -77,12 +78,26 @@ class ProviderResponse {
   void Progressed() { progressed_ = true; }
   // Only the first error counts.
   void Reject(Error error);
-  // Rejects the answer if `json`, an object or a part of one, reports a failure. `is_known`: it belongs to an answer,
-  // so only error members count.
+  // Rejects the answer if `json`, an object, a part of one, or nothing, reports a failure. `is_known`: it belongs to an
+  // answer, so only error members count.
   void CheckForFailure(std::string_view json, bool is_known);
   // Checks a complete answer that was not rejected. `reason`: why it is incomplete (see ModelResponse::truncated), or
   // empty.
   Result<void> CheckSaid(bool has_calls, std::string_view reason) const;
+  // How an answer ended. `truncated`: see ModelResponse, not made displayable; `word`: what the provider said;
+  // `setting`: see OutputLimitError.
+  struct End {
+    bool by_itself = false;  // the model finished, and the provider has sent all that belongs to its calls
+    std::string_view truncated, word;
+    std::string setting = {};
+  };
+  // The calls of an answer that has ended: none that may be cut off, and none of an answer that was refused, filtered,
+  // or ended for a reason that is not known.
+  Result<std::vector<ToolCall>> TakeCalls(ToolCallAssembler& calls, const End& end) const;
+  // The error for an answer without content, or with calls, that was refused or filtered.
+  std::optional<Error> StoppedBy(std::string_view truncated) const;
+  // Of two reasons for an answer's end the one with the higher number counts, else the later one.
+  static int AlarmOf(std::string_view truncated);
   // The provider's own word for why an answer ended, made displayable.
   static std::string OwnWord(std::string_view reason);
   const std::optional<Error>& error() const { return error_; }
@@ -118,8 +133,11 @@ class ProviderResponse {
 // Reads the HTTP response to a model request and detects its kind: an event stream, JSON (a document, or one per line),
 // or an error. The data decides, not the content type. Comments, pings, empty deltas and whitespace are not progress:
 // if a provider sends only those for `idle_timeout`, the batch with the first of them after the limit ends the request.
+// After the answer's end, nothing but its usage is expected, and only for kUsageWait.
 class ResponseReader : public HttpResponseHandler {
  public:
+  static constexpr std::chrono::seconds kUsageWait{2};
+
   // `api_key` must outlive this.
   ResponseReader(std::unique_ptr<ProviderResponse> response, std::string_view api_key,
                  std::chrono::milliseconds idle_timeout);
@@ -138,6 +156,7 @@ class ResponseReader : public HttpResponseHandler {
   void FindKind(std::string_view bytes);
   bool TakeEvents(std::string_view bytes);
   bool Append(std::string_view bytes, std::size_t limit);
+  bool HasPage(std::string_view bytes);
   void TakeUnfinishedEvent();
 
   const std::unique_ptr<ProviderResponse> response_;
@@ -147,7 +166,9 @@ class ResponseReader : public HttpResponseHandler {
   Kind kind_ = Kind::kError;
   int status_ = 0;
   std::optional<std::chrono::milliseconds> retry_after_;
-  std::string body_;
+  std::string body_;    // of a document or an error; of events, the begin
+  char last_byte_ = 0;  // of events
+  bool any_event_ = false;
   bool any_body_ = false;  // of a document or an error, since the last batch
   Clock::time_point last_progress_ = Clock::now();
   std::optional<Error> error_;

@@ -13,8 +13,9 @@ namespace {
 constexpr std::size_t kCallIdBytes = 12;
 
 // Duplicate members pass here; the tool rejects them with a message that the model can act on.
-bool IsWhole(std::string_view arguments) {
-  return arguments.empty() || ParseJson(arguments, kMaxJsonDepth, DuplicateMembers::kLastWins).has_value();
+bool IsObject(std::string_view arguments) {
+  const auto json = ParseJson(arguments, kMaxJsonDepth, DuplicateMembers::kLastWins);
+  return json && json->is_object();
 }
 
 // The length of the JSON value that begins the text; npos if it is incomplete. REQUIRES: `text` begins with '{'.
@@ -102,8 +103,8 @@ Result<std::vector<ToolCall>> ToolCallAssembler::Take(bool must_be_whole, const 
   for (Slot& slot : slots_) {
     ToolCall& call = slot.call;
     if (call.name.empty()) return Fail(ProtocolError("The model provider sent a tool call without a name"));
-    if (!IsWhole(call.arguments)) call.arguments = Once(std::move(call.arguments));
-    if (must_be_whole && !IsWhole(call.arguments)) {
+    if (!call.arguments.empty() && !IsObject(call.arguments)) call.arguments = Once(std::move(call.arguments));
+    if (must_be_whole && !IsObject(call.arguments)) {
       cut_off_ = true;
       return Fail(ProtocolError("The model's answer ended in the middle of a tool call"));
     }

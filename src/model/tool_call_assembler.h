@@ -37,8 +37,8 @@ class ToolCallAssembler {
   Json& members();
 
   // The calls in order of their index, with unique ids that are not in `used_ids`. kProvider (provider_protocol) for a
-  // call without a name, and, if `must_be_whole`, for arguments that are not JSON, because the response may have ended
-  // in the middle of them.
+  // call without a name, and, if `must_be_whole`, for arguments that are no JSON object: the response may have ended in
+  // the middle of them, or before they began.
   Result<std::vector<ToolCall>> Take(bool must_be_whole, const std::vector<std::string>& used_ids = {});
   // Whether Take failed because of incomplete arguments.
   bool cut_off() const { return cut_off_; }

@@ -37,7 +37,8 @@ constexpr long kSmallUploadBufferBytes = 16 * 1024;
 // A body up to this size goes out in one piece with the head.
 constexpr std::size_t kSmallBodyBytes = 32 * 1024;
 constexpr std::size_t kMaxHeadBytes = 256 * 1024;
-constexpr int kCurlTooLarge = 100;  // CURLE_TOO_LARGE, which libcurl has since 8.6
+constexpr int kCurlTooLarge = 100;   // CURLE_TOO_LARGE, which libcurl has since 8.6
+constexpr milliseconds kLull{3000};  // see CurlTransport
 // Limits for reading the rest of an unwanted response so that its connection can be reused.
 constexpr milliseconds kDrainTime{250};
 constexpr std::size_t kMaxDrainedBytes = 64 * 1024;
@@ -174,14 +175,25 @@ void CurlTransfer::Touch() {
 bool CurlTransfer::EndBatch(SteadyTime now) {
   touched_ = false;
   last_life_ = now;
-  if (std::exchange(got_body_, false) && handler_ != nullptr) {
-    try {
-      if (!handler_->OnBatchEnd()) enough_ = true;
-    } catch (...) {
-      handler_threw_ = true;
-      enough_ = true;
-    }
+  if (std::exchange(got_body_, false)) TellBatchEnd();
+  return enough_ && !finished();
+}
+
+void CurlTransfer::TellBatchEnd() {
+  awaits_lull_ = true;
+  if (handler_ == nullptr) return;
+  try {
+    if (!handler_->OnBatchEnd()) enough_ = true;
+  } catch (...) {
+    handler_threw_ = true;
+    enough_ = true;
   }
+}
+
+bool CurlTransfer::EndLull(SteadyTime now) {
+  if (!awaits_lull_ || now < last_life_ + kLull) return false;
+  TellBatchEnd();
+  awaits_lull_ = false;
   return enough_ && !finished();
 }
 
@@ -357,7 +369,7 @@ bool CurlTransfer::BeginDraining(SteadyTime now) {
 
 SteadyTime CurlTransfer::NextDeadline() const {
   if (draining_until_) return *draining_until_;
-  const SteadyTime idle = last_life_ + request_.idle_timeout;
+  const SteadyTime idle = last_life_ + (awaits_lull_ ? std::min(kLull, request_.idle_timeout) : request_.idle_timeout);
   return request_.total_timeout ? std::min(idle, started_ + *request_.total_timeout) : idle;
 }
 

@@ -74,6 +74,8 @@ class CurlTransfer {
 
   // Ends a batch: all data of one socket action has been handed over. True if the handler wants no more.
   bool EndBatch(SteadyTime now);
+  // Called at a deadline: ends the batch once more if a lull has begun. True if the handler wants no more.
+  bool EndLull(SteadyTime now);
   // Translates libcurl's result for the caller.
   Result<void> ResultOf(CURLcode code) const;
 
@@ -110,6 +112,7 @@ class CurlTransfer {
   void SetHeaders();
   void SetSignature();
   void Touch();
+  void TellBatchEnd();
   bool TakeHeaderLine(std::string_view line);
   bool TakeBody(std::string_view bytes);
   bool EndHead();
@@ -145,7 +148,8 @@ class CurlTransfer {
   bool head_done_ = false;      // the final head has been handed over
   bool touched_ = false;
   bool got_body_ = false;  // since the last EndBatch
-  bool enough_ = false;    // the handler wants no more
+  bool awaits_lull_ = false;
+  bool enough_ = false;  // the handler wants no more
   bool address_refused_ = false;
   bool head_too_large_ = false;
   bool handler_threw_ = false;

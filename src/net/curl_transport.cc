@@ -204,7 +204,11 @@ void CurlLoop::Act(Pool& pool, curl_socket_t socket, int mask) {
 void CurlLoop::EndBatches() {
   batch_.swap(touched_);
   for (CurlTransfer* transfer : batch_) {
-    if (transfer->EndBatch(now_)) LetCallerGo(*transfer);
+    if (transfer->EndBatch(now_)) {
+      LetCallerGo(*transfer);
+    } else if (transfer->deadline && (*transfer->deadline)->first > transfer->NextDeadline()) {
+      Schedule(*transfer);  // the first batch after a lull
+    }
   }
   batch_.clear();
   batch_began_ = now_;
@@ -241,6 +245,8 @@ void CurlLoop::CheckDeadlines(SteadyTime now) {
       Release(transfer);
     } else if (auto error = transfer.CheckLimits(now)) {
       End(transfer, Fail(*std::move(error)));
+    } else if (transfer.EndLull(now)) {
+      LetCallerGo(transfer);
     } else {
       Schedule(transfer);
     }

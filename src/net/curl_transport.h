@@ -99,7 +99,8 @@ class CurlLoop;
 // Beyond the contract: if a handler returns false, the request ends at once, while a short rest of the response (a
 // quarter of a second, 64 KiB) is read in the background so that the connection can be reused. While connecting,
 // connect_timeout and total_timeout count, but not idle_timeout; the progress of a large upload resets idle_timeout.
-// More than max_redirects is kUnavailable (reason "too_many_redirects").
+// More than max_redirects is kUnavailable (reason "too_many_redirects"). A batch ends once more when no byte has come
+// for three seconds after it, so that a handler may stop waiting.
 class CurlTransport : public Transport {
  public:
   // The size of one read from a socket, and of libcurl's buffer for each active transfer.

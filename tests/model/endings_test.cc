@@ -97,6 +97,41 @@ const std::string kHalfItem =
     Event(
         R"({"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","id":"i","name":"f"}})") +
     Event(R"({"type":"response.function_call_arguments.delta","output_index":0,"delta":"{\"a\":"})");
+
+// A call of `f` as each interface begins and ends it; `arguments` are JSON.
+std::string ChatCall(std::string_view arguments, int index = 0) {
+  const std::string at = std::to_string(index);
+  return Delta(R"({"tool_calls":[{"index":)" + at + R"(,"id":"c)" + at + R"(","function":{"name":"f","arguments":)" +
+               std::string(arguments) + "}}]}");
+}
+std::string BlockStart(std::string_view block, int index = 0) {
+  return Event(R"({"type":"content_block_start","index":)" + std::to_string(index) + R"(,"content_block":)" +
+               std::string(block) + "}");
+}
+std::string UseWith(std::string_view input) {
+  return R"({"type":"tool_use","id":"c","name":"f","input":)" + std::string(input) + "}";
+}
+std::string Piece(std::string_view json, int index = 0) {
+  return Event(R"({"type":"content_block_delta","index":)" + std::to_string(index) +
+               R"(,"delta":{"type":"input_json_delta","partial_json":)" + std::string(json) + "}}");
+}
+const std::string kBlockEnd = Event(R"({"type":"content_block_stop","index":0})");
+const std::string kEmptyBlock = BlockStart(UseWith("{}"));
+std::string CallJson(std::string_view arguments, std::string_view status, std::string_view id = "i") {
+  return R"({"type":"function_call","id":")" + std::string(id) + R"(","call_id":"c)" + std::string(id) +
+         R"(","name":"f","arguments":)" + std::string(arguments) + R"(,"status":")" + std::string(status) + "\"}";
+}
+std::string ItemDone(std::string_view item, int index = 0) {
+  return Event(R"({"type":"response.output_item.done","output_index":)" + std::to_string(index) + R"(,"item":)" +
+               std::string(item) + "}");
+}
+std::string ItemAdded(std::string_view item, int index = 0) {
+  return Event(R"({"type":"response.output_item.added","output_index":)" + std::to_string(index) + R"(,"item":)" +
+               std::string(item) + "}");
+}
+std::string Incomplete(std::string_view reason, std::string_view output = "") {
+  return R"("output":[)" + std::string(output) + R"(],"incomplete_details":{"reason":")" + std::string(reason) + "\"}";
+}
 const std::string kCallItem =
     kHalfItem +
     Event(
@@ -113,6 +148,181 @@ struct Row {
 };
 constexpr Kind C = Kind::kChat, M = Kind::kMessages, R = Kind::kResponses;
 const std::string kCut = "provider_protocol retryable", kFailed = "provider_error retryable";
+
+// Calls that may be cut off: none runs.
+std::vector<Row> CutCalls() {
+  const std::string whole = R"("{\"a\":1}")", limit = "provider_output_limit", filter = "provider_bad_request";
+  std::vector<Row> rows{
+      {C, ChatCall(R"("")", 0) + ChatCall(whole, 1) + Finish("length"), limit},
+      {C, ChatCall(whole, 0) + ChatCall(R"("")", 1) + Finish("length"), limit},
+      {C, ChatCall(R"("")") + Finish("model_length"), limit},
+      {C, ChatCall(R"("7")") + Finish("length"), limit},
+      {C, ChatCall(R"("")") + kDone, "provider_protocol"},
+      {C, kCall + Finish("content_filter"), filter},
+      {M, kStart + kEmptyBlock + Event(R"({"type":"message_stop"})"), "provider_protocol"},
+      {M, kStart + kEmptyBlock + Stop("tool_use"), "provider_protocol"},
+      {M, kStart + kEmptyBlock + Stop("end_turn"), "provider_protocol"},
+      {M, kStart + kCallBlock + BlockStart(UseWith("{}"), 1) + Stop("max_tokens"), limit},
+      {M, kStart + kCallBlock + Stop("refusal"), filter},
+      {R, ItemDone(CallJson(R"("")", "incomplete")) + End("completed"), kCut},
+      {R, ItemDone(CallJson(R"("{}")", "incomplete")) + End("completed"), kCut},
+      {R, ItemDone(CallJson(R"("{}")", "in_progress")) + End("completed"), kCut},
+      {R,
+       ItemDone(CallJson(R"("{}")", "completed")) + ItemDone(CallJson(R"("")", "incomplete", "j"), 1) +
+           End("incomplete", Incomplete("max_output_tokens")),
+       limit},
+      {R, ItemDone(CallJson(R"("")", "completed")) + End("incomplete", Incomplete("max_output_tokens")), limit},
+      {R, End("incomplete", Incomplete("max_output_tokens", CallJson(R"("")", "incomplete"))), limit},
+      {R, End("incomplete", Incomplete("content_filter", CallJson(R"("")", "incomplete"))), filter},
+      {R, kCallItem + End("incomplete", Incomplete("content_filter")), filter},
+      {R, kCallItem + End("completed", Incomplete("sunset")), kCut},
+      {R,
+       Event(R"({"type":"response.function_call_arguments.done","output_index":1,"arguments":"{}"})") + kTextItem +
+           End("completed"),
+       kCut},
+  };
+  for (const std::string& ended : {std::string(), kBlockEnd}) {
+    for (const auto& [reason, ending] :
+         {std::pair("max_tokens", limit), std::pair("model_context_window_exceeded", limit),
+          std::pair("refusal", filter), std::pair("pause_turn", std::string("provider_protocol"))}) {
+      rows.push_back({M, kStart + kEmptyBlock + ended + Stop(reason), ending});
+      rows.push_back({M, kStart + kEmptyBlock + Piece(R"("")") + ended + Stop(reason), ending});
+    }
+  }
+  return rows;
+}
+
+// Arguments of another form: they are taken, or the answer fails.
+const std::string kCalls = "||f{\"a\":1}";
+struct Form {
+  Kind kind;
+  std::string bytes, said;  // empty: it fails
+};
+std::vector<Form> Forms() {
+  const std::string empty = R"("")", whole = R"("{\"a\":1}")", completed = "completed";
+  const std::string done = Event(
+      R"({"type":"response.function_call_arguments.done","output_index":0,"item_id":"i","arguments":)" + whole + "}");
+  const std::string added = ItemAdded(CallJson(empty, "in_progress"));
+  std::vector<Form> forms{
+      {C, ChatCall(R"({"a":1})") + Finish("tool_calls"), kCalls},
+      {M, kStart + BlockStart(UseWith(whole)) + kBlockEnd + Stop("tool_use"), kCalls},
+      {M, kStart + BlockStart(UseWith(R"({"a":1})")) + kBlockEnd + Stop("tool_use"), kCalls},
+      {M, kStart + BlockStart(UseWith(R"({"a":1})")) + Piece(whole) + kBlockEnd + Stop("tool_use"), kCalls},
+      {M, kStart + BlockStart(UseWith(R"({"a":1})")) + Piece(R"("{}")") + kBlockEnd + Stop("tool_use"), kCalls},
+      {M, kStart + kEmptyBlock + Piece(R"({"a":1})") + kBlockEnd + Stop("tool_use"), kCalls},
+      {R, ItemDone(CallJson(R"({"a":1})", completed)) + End(completed), kCalls},
+      {R, added + done + ItemDone(CallJson(empty, completed)) + End(completed), kCalls},
+      {R, added + done + ItemDone(CallJson(R"("{}")", completed)) + End(completed), kCalls},
+      {R, added + done + End(completed, R"("output":[)" + CallJson(empty, completed) + "]"), kCalls},
+      {R,
+       kHalfItem + Event(R"({"type":"response.function_call_arguments.delta","output_index":0,"delta":"1}"})") +
+           ItemDone(CallJson("null", completed)) + End(completed),
+       kCalls},
+      // none at all, as for a tool without parameters
+      {C, Delta(R"({"tool_calls":[{"index":0,"id":"c","function":{"name":"f"}}]})") + Finish("tool_calls"), "||f"},
+      {M, kStart + kEmptyBlock + kBlockEnd + Stop("tool_use"), "||f"},
+      {M, kStart + kEmptyBlock + Piece(empty) + kBlockEnd + Stop("tool_use"), "||f"},
+      {M, R"({"type":"message","content":[)" + UseWith("{}") + R"(],"stop_reason":"tool_use"})", "||f"},
+      {R, ItemDone(CallJson(empty, completed)) + End(completed), "||f"},
+  };
+  for (const char* none : {R"("")", "null", "[]"}) {
+    forms.push_back({C, ChatCall(none) + Finish("tool_calls"), "||f"});
+    forms.push_back({C, ChatCall(none) + Finish("stop"), "||f"});
+  }
+  for (const char* other : {R"(["a=1"])", "7", "true", "1.5"}) {
+    forms.push_back({C, ChatCall(other) + Finish("tool_calls"), ""});
+    forms.push_back({M, kStart + BlockStart(UseWith(other)) + kBlockEnd + Stop("tool_use"), ""});
+    forms.push_back({M, kStart + kEmptyBlock + Piece(other) + kBlockEnd + Stop("tool_use"), ""});
+    forms.push_back({R, ItemDone(CallJson(other, completed)) + End(completed), ""});
+    forms.push_back({R,
+                     Event(R"({"type":"response.function_call_arguments.delta","output_index":0,"delta":)" +
+                           std::string(other) + "}") +
+                         ItemDone(CallJson(empty, completed)) + End(completed),
+                     ""});
+  }
+  return forms;
+}
+
+// Ends that are not understood, or that contradict each other.
+std::vector<Row> StrangeEnds() {
+  const auto finish = [](std::string_view reason) {
+    return Event(R"({"choices":[{"index":0,"delta":{},"finish_reason":)" + std::string(reason) + "}]}");
+  };
+  const auto stop = [](std::string_view members) {
+    return kStart + kTextBlock + Event(R"({"type":"message_delta",)" + std::string(members) + "}") +
+           Event(R"({"type":"message_stop"})");
+  };
+  const auto completed = [](std::string_view response) {
+    return kTextItem + Event(R"({"type":"response.completed","response":)" + std::string(response) + "}");
+  };
+  const std::string half =
+      R"({"type":"message","id":"m","status":"incomplete","content":[{"type":"output_text","text":"hi"}]})";
+  return {
+      {C, kText + finish("2") + kDone, "truncated 2"},
+      {C, kText + finish(R"({"reason":"error"})") + kDone, R"(truncated {"reason":"error"})"},
+      {C, kText + finish(R"(["length"])") + kDone, R"(truncated ["length"])"},
+      {C, kCall + finish("2") + kDone, kCut},
+      {C, kText + finish("null") + finish("[]") + kDone, "whole"},
+      {C, kText + Finish("length") + Finish("stop") + kDone, "truncated length"},
+      {C, kText + Finish("stop") + Finish("length") + kDone, "truncated length"},
+      {C, kText + Finish("length") + Finish("content_filter") + kDone, "truncated content_filter"},
+      {C, kText + Finish("error") + Finish("stop") + kDone, kFailed},
+      {C, kHalfCall + Finish("length") + Finish("tool_calls"), "provider_output_limit"},
+      {M, stop(R"("delta":{"stop_reason":3})"), "truncated 3"},
+      {M, stop(R"("stop_reason":"max_tokens")"), "truncated length"},
+      {M, stop(R"("delta":{"stop_reason":"end_turn"},"stop_reason":"max_tokens")"), "truncated length"},
+      {M,
+       kStart + kTextBlock + Event(R"({"type":"message_delta","delta":{"stop_reason":"max_tokens"}})") +
+           Stop("end_turn"),
+       "truncated length"},
+      {M,
+       kStart + kCallBlock + Event(R"({"type":"message_delta","delta":{"stop_reason":"refusal"}})") + Stop("tool_use"),
+       "provider_bad_request"},
+      {R, kTextItem + End("completed", Incomplete("max_output_tokens")), "truncated length"},
+      {R, kTextItem + End("completed", R"("incomplete_details":"sunset")"), "truncated sunset"},
+      {R, kTextItem + End("completed", R"("incomplete_details":{"reason":null})"), "whole"},
+      {R, completed("null"), "provider_protocol"},
+      {R, completed(R"("ok")"), "provider_protocol"},
+      {R, completed(R"({"status":5})"), "truncated 5"},
+      {R, completed(R"({"status":"failed"})"), kFailed},
+      {R, kTextItem + Event(R"({"type":"response.incomplete","response":{"status":"completed"}})"),
+       "truncated incomplete"},
+      {R, kTextItem + Event(R"({"type":"response.failed","response":{"status":"completed"}})"), kFailed},
+      {R, kTextItem + ItemDone(half) + End("completed"), "truncated incomplete"},
+  };
+}
+
+// Errors that stand where none is expected.
+std::vector<Row> HiddenErrors() {
+  const std::string gone = R"("error":{"message":"gone"})", page = "<html><body>502 Bad Gateway</body></html>";
+  return {
+      {C, kText + Delta("{" + gone + "}") + kDone, kFailed},
+      {C, kText + Delta(R"({"content":"x",)" + gone + "}") + Finish("stop"), kFailed},
+      {C, R"({"choices":[{"message":{"content":"hi",)" + gone + R"(},"finish_reason":"stop"}]})", kFailed},
+      {C, kText + Delta(R"({"error":null})") + kDone, "whole"},
+      {C, kText + Event(R"({"choices":[null]})") + kDone, "provider_protocol"},
+      {C, kText + Event(R"({"choices":[5]})") + kDone, "provider_protocol"},
+      {M, kStart + kTextBlock + Event(R"({"type":"message_delta","delta":{"stop_reason":"end_turn"},)" + gone + "}"),
+       kFailed},
+      {M, kStart + kTextBlock + Event(R"({"type":"message_delta","delta":{)" + gone + "}}") + Stop("end_turn"),
+       kFailed},
+      {M, kStart + kTextBlock + Event(R"({"type":"message_stop",)" + gone + "}"), kFailed},
+      {R,
+       kTextItem + Event(R"({"type":"response.output_text.delta","output_index":0,"delta":"x",)" + gone + "}") +
+           End("completed"),
+       kFailed},
+      {C, kText + Event(page) + kDone, kCut},
+      {C, kText + page + "\n\n" + kDone, kCut},
+      {M, kStart + kTextBlock + page + "\n\n" + Stop("end_turn"), kCut},
+      {R, kTextItem + page + "\n\n" + End("completed"), kCut},
+      {C, "gone", kFailed},
+      {M, "gone away", kFailed},
+      {R, "\ngone\n", kFailed},
+      {C, "service unavailable", "provider_overloaded retryable"},
+      {C, std::string("\1\2\3", 3), kCut},
+      {C, ": a comment\n\n", kCut},
+  };
+}
 
 std::vector<Row> Rows() {
   return {
@@ -235,8 +445,10 @@ std::vector<Row> Rows() {
 }
 
 TEST_CASE("Endings: an answer is a success only if it is understood", "[model]") {
-  const std::vector<Row> rows = Rows();
-  CHECK(rows.size() >= 60);
+  std::vector<Row> rows = Rows();
+  for (const auto& more : {CutCalls(), StrangeEnds(), HiddenErrors()})
+    rows.insert(rows.end(), more.begin(), more.end());
+  CHECK(rows.size() >= 160);
   for (const Row& row : rows) {
     INFO(row.bytes);
     const Outcome outcome = Read(row.kind, row.bytes);
@@ -245,6 +457,53 @@ TEST_CASE("Endings: an answer is a success only if it is understood", "[model]")
       CHECK(outcome.message.find("gone") != std::string::npos);
     }
   }
+}
+
+TEST_CASE("Endings: arguments of another form are taken, or the answer fails", "[model]") {
+  for (const Form& form : Forms()) {
+    INFO(form.bytes);
+    const Outcome outcome = Read(form.kind, form.bytes);
+    CHECK(outcome.ending == (form.said.empty() ? "provider_protocol" : "whole"));
+    if (!form.said.empty()) CHECK(outcome.said == form.said);
+  }
+}
+
+TEST_CASE("Endings: nothing that was sent is lost", "[model]") {
+  const std::string first = CallJson(R"("{}")", "completed"), second = CallJson(R"("{}")", "completed", "j");
+  const std::string both = "||f{}f{}";
+  const auto said = [](const std::string& events) { return Read(R, events).said; };
+  const auto output = [](const std::string& items) { return End("completed", R"("output":[)" + items + "]"); };
+  CHECK(said(ItemDone(first) + ItemDone(second) + End("completed")) == both);
+  CHECK(said(ItemAdded(first) + ItemDone(first) + ItemAdded(second) + ItemDone(second) + output("")) == both);
+  CHECK(said(ItemAdded(first) + ItemAdded(second) + ItemDone(first) + ItemDone(second) + output("")) == both);
+  CHECK(said(ItemDone(first) + ItemDone(second) + output(first + "," + second)) == both);
+  CHECK(said(ItemDone(first) + output(first + "," + second)) == both);
+  CHECK(said(ItemDone(first) + ItemDone(first) + output(first)) == "||f{}");
+  // All have one id, or other ids in the whole response.
+  const std::string same = R"({"type":"function_call","id":"x","call_id":"d","name":"f","arguments":"{}"})";
+  const std::string third = R"({"type":"function_call","id":"x","call_id":"e","name":"f","arguments":"{}"})";
+  CHECK(said(ItemDone(same, 0) + ItemDone(third, 1) + output(same + "," + third)) == both);
+  CHECK(said(ItemDone(same, 0) + ItemDone(third, 0) + output(same + "," + third)) == both);
+  CHECK(said(ItemDone(R"({"type":"reasoning","id":"r"})") + ItemDone(first, 1) + output(second)) == "||f{}");
+  const auto text = [](std::string_view words, std::string_view id = "m") {
+    return R"({"type":"message","id":")" + std::string(id) + R"(","content":[{"type":"output_text","text":")" +
+           std::string(words) + "\"}]}";
+  };
+  const std::string done = Event(R"({"type":"response.output_text.done","output_index":0,"text":"hi there"})");
+  CHECK(said(kTextItem + ItemDone(text("hi there")) + End("completed")) == "|hi there|");
+  CHECK(said(kTextItem + done + End("completed")) == "|hi there|");
+  CHECK(said(kTextItem + done + ItemDone(text("hi there")) + output(text("hi there"))) == "|hi there|");
+  CHECK(said(done + ItemDone(text("hi there")) + End("completed")) == "|hi there|");
+  CHECK(said(kTextItem + ItemDone(text("hi")) + ItemDone(text(" you", "n")) + End("completed")) == "|hi you|");
+  CHECK(Read(R, kTextItem + ItemDone(text("something else")) + End("completed")).ending == "provider_protocol");
+  // Blocks of Anthropic's protocol that are not known.
+  for (const char* block : {R"({"type":"output_text","text":""})", R"({"type":"new"})", R"({"type":"text"})"}) {
+    CHECK(Read(M, kStart + Block(0, block, R"({"type":"text_delta","text":"hi"})") + Stop("end_turn")).said == "|hi|");
+  }
+  CHECK(Read(M, kStart + BlockStart(R"({"type":"output_text","text":"hi"})") + kBlockEnd + Stop("end_turn")).said ==
+        "|hi|");
+  CHECK(Read(M, kStart + Block(0, UseWith("{}"), R"({"type":"text_delta","text":"hi"})") + Stop("tool_use")).ending ==
+        "provider_protocol");
 }
 
 TEST_CASE("Endings: a stream cut at any byte gives the whole answer or an error", "[model]") {

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "model/event_json.h"
 #include "model/provider_error.h"
 #include "model/web_search.h"
@@ -60,7 +61,7 @@ struct AnthropicResponse::Json {
   static void TakeMessage(AnthropicResponse& self, element message);
   static void BeginBlock(AnthropicResponse& self, std::int64_t index, element content);
   static void TakeDelta(AnthropicResponse& self, element event);
-  static void TakeStopReason(AnthropicResponse& self, element holder);
+  static void TakeStopReason(AnthropicResponse& self, const Member& value);
   static void AddBlockText(AnthropicResponse& self, OpenBlock& block, std::string_view text);
   static void AddCitation(AnthropicResponse& self, OpenBlock& block, element citation);
 };
@@ -70,6 +71,10 @@ void AnthropicResponse::TakeObject(const EventJson& json, bool) { Json::TakeRoot
 void AnthropicResponse::Json::TakeRoot(AnthropicResponse& self, const EventJson& json) {
   const element root = json.root();
   const std::string_view type = StringOr(root["type"], {});
+  if (type.starts_with("content_block") || type.starts_with("message")) {
+    self.CheckForFailure(ErrorIn(root), /*is_known=*/true);
+    self.CheckForFailure(ErrorIn(root["delta"]), /*is_known=*/true);
+  }
   if (type == "content_block_delta") {
     TakeDelta(self, root);
   } else if (type == "content_block_start") {
@@ -82,7 +87,8 @@ void AnthropicResponse::Json::TakeRoot(AnthropicResponse& self, const EventJson&
     self.model_ = NameOfModel(root["message"]["model"]);
     if (element usage; root["message"]["usage"].get(usage) == simdjson::SUCCESS) TakeUsage(self, usage);
   } else if (type == "message_delta") {
-    if (element delta; root["delta"].get(delta) == simdjson::SUCCESS) TakeStopReason(self, delta);
+    TakeStopReason(self, root["delta"]["stop_reason"]);
+    TakeStopReason(self, root["stop_reason"]);  // some servers
     if (element usage; root["usage"].get(usage) == simdjson::SUCCESS) TakeUsage(self, usage);
   } else if (type == "message_stop") {
     self.stopped_ = true;
@@ -107,9 +113,6 @@ void AnthropicResponse::Json::TakeUsage(AnthropicResponse& self, element usage) 
 
 // A whole message, from a server that does not stream.
 void AnthropicResponse::Json::TakeMessage(AnthropicResponse& self, element message) {
-  if (element error; message["error"].get(error) == simdjson::SUCCESS && !error.is_null()) {
-    self.CheckForFailure("{\"error\":" + simdjson::minify(error) + "}", /*is_known=*/true);
-  }
   simdjson::dom::array content;
   if (message["content"].get(content) != simdjson::SUCCESS) return self.Reject(WrongEventForm());
   for (const element block : content) {
@@ -119,15 +122,16 @@ void AnthropicResponse::Json::TakeMessage(AnthropicResponse& self, element messa
   }
   self.model_ = NameOfModel(message["model"]);
   if (element usage; message["usage"].get(usage) == simdjson::SUCCESS) TakeUsage(self, usage);
-  TakeStopReason(self, message);
+  TakeStopReason(self, message["stop_reason"]);
   self.stopped_ = true;
 }
 
-void AnthropicResponse::Json::TakeStopReason(AnthropicResponse& self, element holder) {
-  const auto reason = StringOr(holder["stop_reason"], {});
+void AnthropicResponse::Json::TakeStopReason(AnthropicResponse& self, const Member& value) {
+  std::string reason = WordIn(value);
   if (reason.empty()) return;
-  if (self.stop_reason_.empty()) self.Progressed();
-  self.stop_reason_ = reason;
+  std::string& known = self.stop_reason_;
+  if (known.empty()) self.Progressed();
+  if (AlarmOf(AnthropicTruncation(reason)) >= AlarmOf(AnthropicTruncation(known))) known = std::move(reason);
 }
 
 void AnthropicResponse::Json::BeginBlock(AnthropicResponse& self, std::int64_t index, element content) {
@@ -157,13 +161,14 @@ void AnthropicResponse::Json::BeginBlock(AnthropicResponse& self, std::int64_t i
     static_cast<void>(self.HasRoomFor(block.json.size()));
   } else if (type == "tool_use") {
     block.kind = Kind::kToolUse;
-    if (element input; content["input"].get(input) == simdjson::SUCCESS && input.is_object() &&
-                       simdjson::dom::object(input).size() > 0) {
-      block.whole_input = simdjson::minify(input);
-    }
+    const auto input = ArgumentsIn(content["input"]);  // if whole, then perhaps again in pieces
+    if (!input) return self.Reject(WrongEventForm());
     const std::string_view id = StringOr(content["id"], {}), name = StringOr(content["name"], {});
-    if (!self.HasRoomFor(id.size() + name.size() + block.whole_input.size())) return;
-    if (!self.tool_calls_.Add({index, id, name, {}})) self.Reject(TooMuch());
+    if (!self.HasRoomFor(id.size() + name.size() + input->size())) return;
+    if (!self.tool_calls_.Add({index, id, name, *input})) self.Reject(TooMuch());
+  } else if (content["text"].is_string()) {  // a text by another name
+    block.kind = Kind::kText;
+    AddBlockText(self, block, StringOr(content["text"], {}));
   }
 }
 
@@ -173,24 +178,26 @@ void AnthropicResponse::Json::TakeDelta(AnthropicResponse& self, element event) 
   const auto delta = event["delta"];
   if (block == nullptr || block->closed || delta.error() != simdjson::SUCCESS) return self.Reject(WrongEventForm());
   const std::string_view type = StringOr(delta["type"], {});
-  if (type == "text_delta" && block->kind == Kind::kText) {
+  const bool is_input = type == "input_json_delta";
+  const auto piece = ArgumentsIn(is_input ? delta["partial_json"] : Member());
+  if (!piece) return self.Reject(WrongEventForm());
+  if (type == "text_delta") {
+    if (block->kind == Kind::kIgnored) block->kind = Kind::kText;
+    if (block->kind != Kind::kText) return self.Reject(WrongEventForm());
     AddBlockText(self, *block, StringOr(delta["text"], {}));
   } else if (type == "citations_delta" && block->kind == Kind::kText) {
     if (element citation; delta["citation"].get(citation) == simdjson::SUCCESS) AddCitation(self, *block, citation);
-  } else if (type == "input_json_delta" && block->kind == Kind::kOwnCall) {
-    const std::string_view piece = StringOr(delta["partial_json"], {});
-    if (self.HasRoomFor(piece.size())) block->input += piece;
-  } else if (type == "thinking_delta" && block->kind == Kind::kThinking) {
+  } else if (is_input && block->kind == Kind::kOwnCall) {
+    if (self.HasRoomFor(piece->size())) block->input += *piece;
+  } else if (type == "thinking_delta") {
     const std::string_view thinking = StringOr(delta["thinking"], {});
     if (self.AddThinking(thinking)) block->thinking += thinking;
   } else if (type == "signature_delta" && block->kind == Kind::kThinking) {
     const std::string_view signature = StringOr(delta["signature"], {});
     if (self.HasRoomFor(signature.size())) block->signature += signature;
-  } else if (type == "input_json_delta" && block->kind == Kind::kToolUse) {
-    const std::string_view piece = StringOr(delta["partial_json"], {});
-    block->has_input = block->has_input || !piece.empty();
-    if (!self.HasRoomFor(piece.size())) return;
-    if (!self.tool_calls_.Add({block->index, {}, {}, piece})) self.Reject(TooMuch());
+  } else if (is_input && block->kind == Kind::kToolUse) {
+    if (!self.HasRoomFor(piece->size())) return;
+    if (!self.tool_calls_.Add({block->index, {}, {}, *piece})) self.Reject(TooMuch());
   }  // unknown deltas are ignored
 }
 
@@ -289,30 +296,19 @@ bool AnthropicResponse::EndedByItself() const {
 Result<ModelResponse> AnthropicResponse::Take() {
   if (error()) return Fail(*error());
   if (!complete()) return Fail(ProtocolError("The model provider's answer was cut off", /*retryable=*/true));
-  for (const OpenBlock& block : blocks_) {
-    if (block.kind != OpenBlock::Kind::kToolUse || block.has_input || block.whole_input.empty()) continue;
-    if (!tool_calls_.Add({block.index, {}, {}, block.whole_input})) return Fail(TooMuch());
-  }
-  const bool ended_by_itself = EndedByItself();
-  auto calls = tool_calls_.Take(/*must_be_whole=*/!ended_by_itself, used_call_ids());
   const std::string truncated = AnthropicTruncation(stop_reason_);
-  const bool by_limit = truncated == "length" || truncated == "context_window";
-  if (!calls && by_limit && tool_calls_.cut_off()) {
-    return Fail(OutputLimitError(truncated == "length" ? "models.NAME.max_output_tokens in the configuration raises it"
-                                                       : "The model's context window is full"));
-  }
-  if (!calls) return Fail(calls.error());
-  if (calls->empty() && (stop_reason_ == "tool_use" || stop_reason_ == "tool_calls")) {
+  auto calls = TRY(TakeCalls(
+      tool_calls_, {.by_itself = EndedByItself(),
+                    .truncated = truncated,
+                    .word = stop_reason_,
+                    .setting = truncated == "length" ? "models.NAME.max_output_tokens in the configuration raises it"
+                                                     : "The model's context window is full"}));
+  if (calls.empty() && (stop_reason_ == "tool_use" || stop_reason_ == "tool_calls")) {
     return Fail(ProtocolError("The model provider told of tool calls and sent none", /*retryable=*/true));
   }
-  const bool is_known = by_limit || truncated == "pause" || truncated == "refusal" || truncated.empty();
-  if (!calls->empty() && !ended_by_itself && !is_known) {
-    return Fail(ProtocolError("The model's answer ended in the middle of its tool calls (" + OwnWord(truncated) + ")",
-                              /*retryable=*/true));
-  }
-  const bool pauses = truncated == "pause" && calls->empty() && HasOwnCalls();
-  if (auto said = CheckSaid(!calls->empty() || pauses, truncated); !said) return Fail(said.error());
-  ModelResponse response{.tool_calls = *std::move(calls), .usage = usage_, .extras = {}};
+  const bool pauses = truncated == "pause" && calls.empty() && HasOwnCalls();
+  if (auto said = CheckSaid(!calls.empty() || pauses, truncated); !said) return Fail(said.error());
+  ModelResponse response{.tool_calls = std::move(calls), .usage = usage_, .extras = {}};
   TellSearches(response);
   response.extras = TakeExtras();
   response.pauses = pauses;

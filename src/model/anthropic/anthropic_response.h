@@ -41,9 +41,7 @@ class AnthropicResponse : public ProviderResponse {
     std::string citations{};              // kText: objects, each followed by a comma
     std::string thinking{}, signature{};  // kThinking
     std::string json{};                   // kVerbatim, kOwnCall
-    std::string whole_input{};            // kToolUse: the arguments, if the block began with them
-    bool has_input = false;               // kToolUse: they arrived in pieces
-    std::string input{};                  // kOwnCall: those pieces
+    std::string input{};                  // kOwnCall: pieces of the arguments
   };
   OpenBlock* Find(std::int64_t index);
   std::string TakeExtras();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "model/event_json.h"
 #include "model/openai/kept_members.h"
 #include "model/provider_error.h"
@@ -53,12 +54,6 @@ std::string OpenAiTruncation(const std::string& finish_reason) {
   return finish_reason;
 }
 
-bool SaysNothing(element value) {
-  return value.is_null() || (value.is_string() && StringOr(value, {}).empty()) ||
-         (value.is_array() && simdjson::dom::array(value).size() == 0) ||
-         (value.is_object() && simdjson::dom::object(value).size() == 0);
-}
-
 }  // namespace
 
 struct OpenAiResponse::Json {
@@ -68,6 +63,7 @@ struct OpenAiResponse::Json {
   static void TakeRoot(OpenAiResponse& self, const EventJson& json, bool is_whole);
   static void TakeUsage(OpenAiResponse& self, element usage);
   static void TakeChoice(OpenAiResponse& self, element choice, bool is_whole);
+  static void TakeFinish(OpenAiResponse& self, const Member& value);
   static void TakeMessage(OpenAiResponse& self, simdjson::dom::object message, Form form);
   static void Keep(OpenAiResponse& self, reprise::Json& members, std::string_view name, element value, Form form,
                    bool is_charged);
@@ -94,10 +90,11 @@ void OpenAiResponse::Json::TakeRoot(OpenAiResponse& self, const EventJson& json,
       is_known = true;
       if (value.is_null()) continue;
       if (!value.is_array()) return self.Reject(WrongChunkForm());
-      for (const element choice : simdjson::dom::array(value)) {
-        has_choices = true;
-        TakeChoice(self, choice, is_whole);
-      }
+      const simdjson::dom::array choices(value);
+      has_choices = has_choices || choices.size() > 0;
+      const bool has_one = std::any_of(choices.begin(), choices.end(), [](element each) { return each.is_object(); });
+      if (choices.size() > 0 && !has_one) return self.Reject(WrongChunkForm());
+      for (const element choice : choices) TakeChoice(self, choice, is_whole);
     } else if (key == "model") {
       if (self.response_.model.empty()) self.response_.model = NameOfModel(value);
     } else if (key == "usage") {
@@ -150,17 +147,12 @@ void OpenAiResponse::Json::TakeChoice(OpenAiResponse& self, element choice, bool
       if (value.is_object()) message = simdjson::dom::object(value);
       if (!value.is_object() && !value.is_null()) self.Reject(WrongChunkForm());
     } else if (key == "finish_reason") {
-      const std::string_view reason = StringOr(value, {});
-      if (reason.empty()) continue;
-      if (self.finish_reason_.empty()) self.Progressed();
-      self.finish_reason_ = reason;
-      self.EndContent();
+      TakeFinish(self, choice["finish_reason"]);
     } else if (key == "usage") {
       TakeUsage(self, value);
-    } else if (key == "error" && !value.is_null()) {
-      self.CheckForFailure("{\"error\":" + simdjson::minify(value) + "}", /*is_known=*/true);
     }
   }
+  self.CheckForFailure(ErrorIn(choice), /*is_known=*/true);
   if (!message) return;
   const bool is_beside = self.content_.bytes > bytes_before || (!had_calls && !self.tool_calls_.empty());
   if (is_beside && !is_whole) return;  // the same piece again
@@ -169,7 +161,17 @@ void OpenAiResponse::Json::TakeChoice(OpenAiResponse& self, element choice, bool
   if (!self.finish_reason_.empty()) self.EndContent();
 }
 
+void OpenAiResponse::Json::TakeFinish(OpenAiResponse& self, const Member& value) {
+  std::string reason = LowerCase(WordIn(value));
+  if (reason.empty()) return;
+  const std::string& known = self.finish_reason_;
+  if (known.empty()) self.Progressed();
+  if (AlarmOf(OpenAiTruncation(reason)) >= AlarmOf(OpenAiTruncation(known))) self.finish_reason_ = std::move(reason);
+  self.EndContent();
+}
+
 void OpenAiResponse::Json::TakeMessage(OpenAiResponse& self, simdjson::dom::object message, Form form) {
+  self.CheckForFailure(ErrorIn(message), /*is_known=*/true);
   const bool thought_before = form == Form::kAgain && self.has_thinking();
   bool has_thinking = false;  // some servers send both names with the same text
   for (const auto& [key, value] : message) {
@@ -310,12 +312,9 @@ void OpenAiResponse::Json::TakeToolCalls(OpenAiResponse& self, element calls, Fo
 
 void OpenAiResponse::Json::TakeFunction(OpenAiResponse& self, element function, ToolCallDelta delta) {
   delta.name = StringOr(function["name"], {});
-  // Some servers send an object instead of a text.
-  std::string object_text;
-  if (element arguments; function["arguments"].get(arguments) == simdjson::SUCCESS) {
-    if (arguments.is_object()) object_text = simdjson::minify(arguments);
-    delta.arguments = arguments.is_object() ? object_text : StringOr(arguments, {});
-  }
+  const auto arguments = ArgumentsIn(function["arguments"]);
+  if (!arguments) return self.Reject(WrongChunkForm());
+  delta.arguments = *arguments;
   if (!self.HasRoomFor(delta.id.size() + delta.name.size() + delta.arguments.size())) return;
   if (!self.tool_calls_.Add(delta)) {
     self.Reject(ProtocolError("The model provider sent more tool calls or longer ones than allowed"));
@@ -382,46 +381,26 @@ void OpenAiResponse::EndContent() {
   AddText(rest);
 }
 
-// Checks that must pass before any call runs.
-Result<void> OpenAiResponse::CheckCalls(bool ended_by_itself, std::string_view truncated) const {
-  const auto& calls = response_.tool_calls;
-  if (calls.empty() && IsChatEndWithCalls(finish_reason_)) {
-    return Fail(ProtocolError("The model provider told of tool calls and sent none", /*retryable=*/true));
-  }
-  if (calls.empty() || ended_by_itself) return {};
-  // A last call without arguments may have been cut off before they began.
-  const bool is_known = truncated == "length" || truncated == "content_filter" || truncated == "context_window";
-  if (is_known && !calls.back().arguments.empty()) return {};
-  return Fail(
-      ProtocolError("The model's answer ended in the middle of its tool calls (" + OwnWord(finish_reason_) + ")",
-                    /*retryable=*/true));
-}
-
 Result<ModelResponse> OpenAiResponse::Take() {
   EndContent();
   if (error()) return Fail(*error());
   if (!complete()) return Fail(ProtocolError("The model provider's answer was cut off", /*retryable=*/true));
-  finish_reason_ = LowerCase(finish_reason_);
   if (finish_reason_ == "error") return Fail(MakeProviderError({}, api_key()));
   // DeepSeek's word for a model that was stopped for lack of capacity.
   if (finish_reason_ == "insufficient_system_resource") {
     return Fail(MakeProviderError({.status = 503, .code = finish_reason_}, api_key()));
   }
   const std::string truncated = OpenAiTruncation(finish_reason_);
-  // Arguments may be cut off unless the provider says that the model finished.
-  const bool ended_by_itself = IsChatEnd(finish_reason_);
-  auto calls = tool_calls_.Take(/*must_be_whole=*/!ended_by_itself, used_call_ids());
-  const bool by_limit = truncated == "length" || truncated == "context_window";
-  const bool cut = calls ? !calls->empty() && calls->back().arguments.empty() : tool_calls_.cut_off();
-  if (by_limit && cut) {
-    return Fail(OutputLimitError("The limit is the provider's own (finish_reason " + finish_reason_ +
-                                 "): raise it there, or ask for less at once"));
+  // "[DONE]" alone also marks a complete answer, but not that the model finished.
+  response_.tool_calls =
+      TRY(TakeCalls(tool_calls_, {.by_itself = IsChatEnd(finish_reason_),
+                                  .truncated = truncated,
+                                  .word = finish_reason_,
+                                  .setting = "The limit is the provider's own (finish_reason " +
+                                             OwnWord(finish_reason_) + "): raise it there, or ask for less at once"}));
+  if (response_.tool_calls.empty() && IsChatEndWithCalls(finish_reason_)) {
+    return Fail(ProtocolError("The model provider told of tool calls and sent none", /*retryable=*/true));
   }
-  if (!calls) return Fail(calls.error());
-  response_.tool_calls = *std::move(calls);
-  // "[DONE]" alone also marks a complete answer.
-  if (auto checked = CheckCalls(ended_by_itself || finish_reason_.empty(), truncated); !checked)
-    return Fail(checked.error());
   if (auto said = CheckSaid(!response_.tool_calls.empty(), truncated); !said) return Fail(said.error());
   response_.extras = TakeExtras();
   response_.truncated = OwnWord(truncated);

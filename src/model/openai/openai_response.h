@@ -48,7 +48,6 @@ class OpenAiResponse : public ProviderResponse {
   void EndContent();
   reprise::Json& members();
   std::string TakeExtras();
-  Result<void> CheckCalls(bool ended_by_itself, std::string_view truncated) const;
 
   std::shared_ptr<reprise::Json> members_;  // the message's members to keep; null: none
   std::shared_ptr<reprise::Json> parts_;    // see kContentParts; null: the content has only texts
@@ -69,7 +68,8 @@ class OpenAiResponse : public ProviderResponse {
 // items are kept for the provider (see kept_members.h). Web searches, with their `sources`, and `url_citation`
 // annotations of texts: https://platform.openai.com/docs/guides/tools-web-search
 //
-// Items are identified by `output_index`, else by their ids, else by their order, where the end of an item closes it.
+// Items are identified by `output_index`, unless two items have the same; else by their ids, else by their order, where
+// the end of an item closes it.
 class ResponsesResponse : public ProviderResponse {
  public:
   using ProviderResponse::ProviderResponse;
@@ -86,10 +86,12 @@ class ResponsesResponse : public ProviderResponse {
 
   // An item, by its index in the answer.
   struct Item {
-    std::string id{};
+    std::string id{}, call_id{};
     Digest text{};                           // the streamed text
+    Digest said{};                           // see SaidIn; once it has ended
+    std::string arguments{};                 // the streamed ones of a call
     bool is_call = false;                    // it began as a call
-    std::shared_ptr<reprise::Json> whole{};  // null until it has ended
+    std::shared_ptr<reprise::Json> whole{};  // null until it has ended, and for a call that was cut off
     std::int64_t characters = 0;             // of its text
     std::vector<Citation> citations{};       // in its text
   };

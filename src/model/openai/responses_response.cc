@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "model/event_json.h"
 #include "model/openai/kept_members.h"
 #include "model/openai/openai_response.h"
@@ -21,21 +23,40 @@ Error WrongEventForm() { return ProtocolError("The model provider sent an event 
 
 // Why an answer with this status is incomplete. Unknown reasons are kept as they are.
 std::string ResponsesTruncation(const std::string& status, const std::string& reason) {
-  if (status == "completed") return {};
   if (reason == "max_output_tokens" || reason == "max_tokens") return "length";
-  return reason.empty() ? status : reason;
+  if (!reason.empty()) return reason;
+  return status == "completed" ? std::string() : status;
 }
+
+std::string TextIn(element message) {
+  std::string text;
+  simdjson::dom::array content;
+  if (message["content"].get(content) != simdjson::SUCCESS) return text;
+  for (const element part : content) text += StringOr(part["text"], StringOr(part["refusal"], {}));
+  return text;
+}
+
+// What tells an item from another one: its text, or the name and arguments of a call.
+std::string SaidIn(element item) {
+  if (StringOr(item["type"], {}) != "function_call") return TextIn(item);
+  return std::string(StringOr(item["name"], {})) + "(" + ArgumentsIn(item["arguments"]).value_or(std::string()) + ")";
+}
+
+bool Differ(std::string_view id, std::string_view other) { return !id.empty() && !other.empty() && id != other; }
 
 }  // namespace
 
 struct ResponsesResponse::Json {
   static void TakeRoot(ResponsesResponse& self, const EventJson& json);
   static void TakeDelta(ResponsesResponse& self, std::string_view type, element root);
-  static std::int64_t PlaceOf(ResponsesResponse& self, element root, std::string_view id_of_item = {});
+  static std::int64_t PlaceOf(ResponsesResponse& self, element root, std::string_view id_of_item = {},
+                              bool begins = false);
+  static void CompleteText(ResponsesResponse& self, Item& known, std::string_view text);
+  static bool IsOther(const Item& known, element item, const Digest& said, bool is_repeat);
   static bool IsSaid(const ResponsesResponse& self, const Digest& text);
   static void BeginItem(ResponsesResponse& self, element root, element item);
-  static void TakeItem(ResponsesResponse& self, std::int64_t place, element item);
-  static void TakeCall(ResponsesResponse& self, std::int64_t place, element item);
+  static void TakeItem(ResponsesResponse& self, std::int64_t place, element item, bool is_repeat);
+  static void TakeCall(ResponsesResponse& self, std::int64_t place, Item& known, element item);
   static void TakeMessage(ResponsesResponse& self, Item& known, element item, reprise::Json& kept);
   static void TakeAnnotations(Item& known, element part, std::int64_t start);
   static void TakeThinking(ResponsesResponse& self, element item);
@@ -54,11 +75,22 @@ void ResponsesResponse::Json::TakeRoot(ResponsesResponse& self, const EventJson&
   const element root = json.root();
   const std::string_view type = StringOr(root["type"], {});
   element value;
+  if (type.starts_with("response.")) self.CheckForFailure(ErrorIn(root), /*is_known=*/true);
   if (type.ends_with(".delta")) return TakeDelta(self, type, root);
   if (type == "response.output_item.added" && root["item"].get(value) == simdjson::SUCCESS) {
     BeginItem(self, root, value);
   } else if (type == "response.output_item.done" && root["item"].get(value) == simdjson::SUCCESS) {
-    TakeItem(self, PlaceOf(self, root, StringOr(value["id"], {})), value);
+    TakeItem(self, PlaceOf(self, root, StringOr(value["id"], {})), value, /*is_repeat=*/false);
+  } else if (type == "response.function_call_arguments.done") {
+    auto arguments = ArgumentsIn(root["arguments"]);
+    if (!arguments) return self.Reject(WrongEventForm());
+    Item& known = self.items_[PlaceOf(self, root)];
+    known.is_call = true;
+    if (!arguments->empty() && self.HasRoomFor(arguments->size())) known.arguments = *std::move(arguments);
+  } else if (type == "response.output_text.done" || type == "response.refusal.done") {
+    if (IntegerOr(root["content_index"], 0) != 0) return;  // the item's end has all its parts
+    const std::string_view text = StringOr(root["text"], StringOr(root["refusal"], {}));
+    if (!IsSaid(self, Digest::Of(text))) CompleteText(self, self.items_[PlaceOf(self, root)], text);
   } else if (type == "response.completed" || type == "response.incomplete" || type == "response.failed" ||
              type == "response.done") {
     if (root["response"].get(value) != simdjson::SUCCESS) return self.Reject(WrongEventForm());
@@ -79,20 +111,39 @@ void ResponsesResponse::Json::TakeDelta(ResponsesResponse& self, std::string_vie
   } else if (type == "response.reasoning_summary_text.delta" || type == "response.reasoning_text.delta") {
     self.has_streamed_thinking_ = self.has_streamed_thinking_ || !delta.empty();
     self.AddThinking(delta);
+  } else if (type == "response.function_call_arguments.delta") {
+    const auto piece = ArgumentsIn(root["delta"]);
+    if (!piece) return self.Reject(WrongEventForm());
+    Item& known = self.items_[PlaceOf(self, root)];
+    known.is_call = true;
+    if (self.HasRoomFor(piece->size())) known.arguments += *piece;
   } else if (!delta.empty()) {
-    self.Progressed();  // a piece of a call's arguments, which are repeated as a whole
+    self.Progressed();
   }
 }
 
 // The index of an event's item.
-std::int64_t ResponsesResponse::Json::PlaceOf(ResponsesResponse& self, element root, std::string_view id_of_item) {
-  if (std::int64_t place = 0; root["output_index"].get(place) == simdjson::SUCCESS) return place;
+std::int64_t ResponsesResponse::Json::PlaceOf(ResponsesResponse& self, element root, std::string_view id_of_item,
+                                              bool begins) {
   const std::string_view id = StringOr(root["item_id"], id_of_item);
+  std::int64_t told = -1;
+  if (root["output_index"].get(told) == simdjson::SUCCESS) {
+    if (told < 0 || told > kMostItems) {
+      self.Reject(WrongEventForm());
+      return 0;
+    }
+    const auto at = self.items_.find(told);
+    if (at == self.items_.end() || !Differ(at->second.id, id)) return told;
+  }
   std::int64_t open = -1, next = 0;
   for (auto& [place, known] : self.items_) {
     if (!id.empty() && known.id == id) return place;
     if (known.whole == nullptr && (known.id.empty() || id.empty())) open = place;
     next = place + 1;
+  }
+  // Some servers name an item differently in its pieces and at its end.
+  if (const auto at = self.items_.find(told); at != self.items_.end() && at->second.whole == nullptr && !begins) {
+    return told;
   }
   const std::int64_t place = open >= 0 ? open : next;
   Item& found = self.items_[place];
@@ -103,39 +154,60 @@ std::int64_t ResponsesResponse::Json::PlaceOf(ResponsesResponse& self, element r
 void ResponsesResponse::Json::BeginItem(ResponsesResponse& self, element root, element item) {
   const std::string id(item.is_object() ? StringOr(item["id"], {}) : std::string_view());
   std::int64_t place = self.items_.empty() ? 0 : self.items_.rbegin()->first + 1;
-  const bool has_place = root["output_index"].get(place) == simdjson::SUCCESS;
-  if (place < 0 || place > kMostItems) return self.Reject(WrongEventForm());
-  if (!has_place && !id.empty()) place = PlaceOf(self, root, id);
+  const bool has_place = root["output_index"].error() == simdjson::SUCCESS;
+  if (has_place || !id.empty()) place = PlaceOf(self, root, id, /*begins=*/true);
+  if (place > kMostItems) return self.Reject(WrongEventForm());
   Item& begun = self.items_[place];
   if (begun.id.empty()) begun.id = id;
   begun.is_call = StringOr(item["type"], {}) == "function_call";
   self.Progressed();
 }
 
-void ResponsesResponse::Json::TakeItem(ResponsesResponse& self, std::int64_t place, element item) {
+// Whether an item at the place of `known`, which has ended, is not the same once more.
+bool ResponsesResponse::Json::IsOther(const Item& known, element item, const Digest& said, bool is_repeat) {
+  const std::string_view id = StringOr(item["id"], {}), call_id = StringOr(item["call_id"], {});
+  const bool is_other_call = Differ(call_id, known.call_id);
+  if (is_other_call && !is_repeat) return true;
+  const bool is_named = (!call_id.empty() && call_id == known.call_id) || (!id.empty() && id == known.id);
+  if (said == known.said || (is_named && !is_other_call)) return false;
+  return !is_repeat || StringOr(item["type"], {}) == "function_call";
+}
+
+// `is_repeat`: it stands in the whole response, where items may have other ids.
+void ResponsesResponse::Json::TakeItem(ResponsesResponse& self, std::int64_t place, element item, bool is_repeat) {
   if (!item.is_object() || place < 0 || place > kMostItems) return self.Reject(WrongEventForm());
+  const Digest said = Digest::Of(SaidIn(item));
+  if (self.items_[place].whole != nullptr) {
+    if (!IsOther(self.items_[place], item, said, is_repeat)) return;
+    place = self.items_.rbegin()->first + 1;
+    if (place > kMostItems) return self.Reject(WrongEventForm());
+  }
   Item& known = self.items_[place];
-  if (known.whole != nullptr) return;
-  const std::string_view type = StringOr(item["type"], {});
+  const std::string_view type = StringOr(item["type"], {}), status = StringOr(item["status"], {});
   if (!self.HasRoomFor(CostOf(item))) return;
   if (known.id.empty()) known.id = StringOr(item["id"], {});
+  known.call_id = StringOr(item["call_id"], {});
+  known.said = said;
+  known.is_call = type == "function_call";
+  if (known.is_call && !status.empty() && status != "completed") return;  // it was cut off
+  if (status == "incomplete") self.incomplete_reason_ = status;
   const reprise::Json whole = reprise::ToJson(item);
-  if (type == "function_call") TakeCall(self, place, item);
+  if (known.is_call) TakeCall(self, place, known, item);
   if (type == "reasoning") TakeThinking(self, item);
   auto kept = std::make_shared<reprise::Json>(KeptItem(whole));
   if (type == "message") TakeMessage(self, known, item, *kept);
   known.whole = std::move(kept);
 }
 
-void ResponsesResponse::Json::TakeCall(ResponsesResponse& self, std::int64_t place, element item) {
-  std::string object_text;  // some servers send an object instead of a text
-  element arguments;
-  const bool is_object = item["arguments"].get(arguments) == simdjson::SUCCESS && arguments.is_object();
-  if (is_object) object_text = simdjson::minify(arguments);
+void ResponsesResponse::Json::TakeCall(ResponsesResponse& self, std::int64_t place, Item& known, element item) {
+  auto arguments = ArgumentsIn(item["arguments"]);
+  if (!arguments) return self.Reject(WrongEventForm());
+  const bool is_empty = arguments->empty() || Trimmed(*arguments) == "{}";
+  if (is_empty && !known.arguments.empty()) arguments = std::move(known.arguments);
   const ToolCallDelta call{.index = place,
                            .id = StringOr(item["call_id"], StringOr(item["id"], {})),
                            .name = StringOr(item["name"], {}),
-                           .arguments = is_object ? std::string_view(object_text) : StringOr(item["arguments"], {})};
+                           .arguments = *arguments};
   if (!self.tool_calls_.Add(call)) {
     self.Reject(ProtocolError("The model provider sent more tool calls or longer ones than allowed"));
   }
@@ -149,20 +221,27 @@ bool ResponsesResponse::Json::IsSaid(const ResponsesResponse& self, const Digest
          });
 }
 
+// Passes on what the pieces of an item's text lacked.
+void ResponsesResponse::Json::CompleteText(ResponsesResponse& self, Item& known, std::string_view text) {
+  const std::size_t bytes = known.text.bytes;
+  if (text.size() <= bytes || Digest::Of(text.substr(0, bytes)) != known.text) return;
+  known.text.Add(text.substr(bytes));
+  self.AddText(text.substr(bytes));
+}
+
 // The text was streamed before, or arrives now.
 void ResponsesResponse::Json::TakeMessage(ResponsesResponse& self, Item& known, element item, reprise::Json& kept) {
   simdjson::dom::array content;
   if (item["content"].get(content) != simdjson::SUCCESS) return;
-  std::string text;
   for (const element part : content) {
-    const std::string_view piece = StringOr(part["text"], StringOr(part["refusal"], {}));
     TakeAnnotations(known, part, known.characters);
-    known.characters += CharactersIn(piece);
-    text += piece;
+    known.characters += CharactersIn(StringOr(part["text"], StringOr(part["refusal"], {})));
   }
-  if (known.text.bytes == 0) {
-    if (!IsSaid(self, Digest::Of(text))) self.AddText(text);
-  } else if (kept["content"].size() == 1 && kept["content"][0].contains("bytes")) {
+  const std::string text = TextIn(item);
+  const bool is_said = known.text.bytes == 0 && IsSaid(self, Digest::Of(text));
+  if (!is_said) CompleteText(self, known, text);
+  if (text.size() > known.text.bytes && !is_said) return self.Reject(WrongEventForm());  // the pieces said otherwise
+  if (known.text.bytes > 0 && kept["content"].size() == 1 && kept["content"][0].contains("bytes")) {
     kept["content"][0]["bytes"] = known.text.bytes;  // the message holds the streamed text
   }
 }
@@ -191,28 +270,38 @@ void ResponsesResponse::Json::TakeThinking(ResponsesResponse& self, element item
 
 // Items that were not sent one by one.
 void ResponsesResponse::Json::TakeOutput(ResponsesResponse& self, simdjson::dom::array output) {
-  const bool has_open_call = std::any_of(self.items_.begin(), self.items_.end(), [](const auto& each) {
-    return each.second.is_call && each.second.whole == nullptr;
-  });
-  std::int64_t place = 0;
+  std::int64_t at = 0;
+  std::set<std::int64_t> repeated;
   for (const element item : output) {
-    const std::int64_t at = place++;
-    if (has_open_call && StringOr(item["status"], {}) == "incomplete") continue;  // it was cut off
-    const std::string_view id = item.is_object() ? StringOr(item["id"], {}) : std::string_view();
-    const auto same = std::find_if(self.items_.begin(), self.items_.end(),
-                                   [&](const auto& each) { return !id.empty() && each.second.id == id; });
-    TakeItem(self, same == self.items_.end() ? at : same->first, item);
+    std::int64_t place = at++;
+    const std::string_view id = StringOr(item["id"], {}), call_id = StringOr(item["call_id"], {});
+    const Digest said = Digest::Of(SaidIn(item));
+    const auto find = [&](const auto& is_same) {
+      const auto same = std::find_if(self.items_.begin(), self.items_.end(), is_same);
+      if (same != self.items_.end()) place = same->first;
+      return same != self.items_.end();
+    };
+    const bool is_known = find([&](const auto& each) { return !call_id.empty() && each.second.call_id == call_id; }) ||
+                          find([&](const auto& each) { return !id.empty() && each.second.id == id; }) ||
+                          find([&](const auto& each) {
+                            const bool has_ended = each.second.whole != nullptr && said.bytes > 0;
+                            return has_ended && each.second.said == said && !repeated.contains(each.first);
+                          });
+    if (!is_known && repeated.contains(place)) place = self.items_.rbegin()->first + 1;
+    repeated.insert(place);
+    TakeItem(self, place, item, /*is_repeat=*/true);
   }
 }
 
 void ResponsesResponse::Json::TakeEnd(ResponsesResponse& self, element response, std::string_view status) {
-  status = StringOr(response["status"], status);
-  element error;
-  if (response["error"].get(error) == simdjson::SUCCESS && !error.is_null()) {
-    self.CheckForFailure("{\"error\":" + simdjson::minify(error) + "}", /*is_known=*/true);
-  }
+  if (!response.is_object()) return self.Reject(WrongEventForm());
+  self.CheckForFailure(ErrorIn(response), /*is_known=*/true);
   if (self.failed()) return;
-  if (status == "failed" || status == "cancelled") return self.Reject(MakeProviderError({}, self.api_key()));
+  const std::string own = WordIn(response["status"]);
+  for (const std::string_view each : {status, std::string_view(own)}) {
+    if (each == "failed" || each == "cancelled") return self.Reject(MakeProviderError({}, self.api_key()));
+  }
+  if (status == "completed" && !own.empty()) status = own;
   if (simdjson::dom::array output; response["output"].get(output) == simdjson::SUCCESS) TakeOutput(self, output);
   self.model_ = NameOfModel(response["model"]);
   const auto usage = response["usage"];
@@ -220,7 +309,10 @@ void ResponsesResponse::Json::TakeEnd(ResponsesResponse& self, element response,
   RaiseTo(self.usage_.output_tokens, usage["output_tokens"]);
   RaiseTo(self.usage_.cache_read_tokens, usage["input_tokens_details"]["cached_tokens"]);
   RaiseTo(self.usage_.cache_write_tokens, usage["input_tokens_details"]["cache_write_tokens"]);
-  self.incomplete_reason_ = StringOr(response["incomplete_details"]["reason"], {});
+  const Member details = response["incomplete_details"];
+  std::string reason = WordIn(details["reason"]);
+  if (reason.empty()) reason = StringOr(details, {});
+  if (!reason.empty()) self.incomplete_reason_ = std::move(reason);
   self.status_ = status;
   self.Progressed();
 }
@@ -271,23 +363,19 @@ Result<ModelResponse> ResponsesResponse::Take() {
   if (error()) return Fail(*error());
   if (!complete()) return Fail(ProtocolError("The model provider's answer was cut off", /*retryable=*/true));
   const std::string truncated = ResponsesTruncation(status_, incomplete_reason_);
-  auto calls = tool_calls_.Take(/*must_be_whole=*/status_ != "completed", used_call_ids());
   const bool has_open_call = std::any_of(items_.begin(), items_.end(), [](const auto& each) {
     return each.second.is_call && each.second.whole == nullptr;
   });
-  if (has_open_call && status_ == "completed") {
+  const std::string setting = "The limit is max_output_tokens of the model, or the provider's own";
+  if (has_open_call) {
+    if (auto stopped = StoppedBy(truncated)) return Fail(*std::move(stopped));
+    if (truncated == "length" || truncated == "incomplete") return Fail(OutputLimitError(setting));
     return Fail(ProtocolError("The model provider's answer ended in the middle of a tool call", /*retryable=*/true));
   }
-  if (has_open_call || (!calls && tool_calls_.cut_off())) {
-    return Fail(OutputLimitError("The limit is max_output_tokens of the model, or the provider's own"));
-  }
-  if (!calls) return Fail(calls.error());
-  if (!calls->empty() && !truncated.empty() && truncated != "length" && truncated != "content_filter") {
-    return Fail(ProtocolError("The model's answer ended in the middle of its tool calls (" + OwnWord(truncated) + ")",
-                              /*retryable=*/true));
-  }
-  if (auto said = CheckSaid(!calls->empty(), truncated); !said) return Fail(said.error());
-  ModelResponse response{.tool_calls = *std::move(calls), .usage = usage_, .extras = {}};
+  auto calls = TRY(TakeCalls(
+      tool_calls_, {.by_itself = truncated.empty(), .truncated = truncated, .word = truncated, .setting = setting}));
+  if (auto said = CheckSaid(!calls.empty(), truncated); !said) return Fail(said.error());
+  ModelResponse response{.tool_calls = std::move(calls), .usage = usage_, .extras = {}};
   TellSearches(response);
   reprise::Json kept = reprise::Json::array();
   bool says_more = false;  // more than a text and calls
