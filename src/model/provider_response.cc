@@ -277,7 +277,7 @@ bool ResponseReader::OnBatchEnd() {
   const bool progressed = response_->TakeProgress();
   if (std::exchange(any_body_, false) || progressed) {
     last_progress_ = now;
-  } else if (response_->complete() && now - last_progress_ >= kUsageWait) {
+  } else if (response_->complete() && now - last_progress_ >= std::min<Clock::duration>(kUsageWait, idle_timeout_)) {
     return false;  // later data is not worth the wait
   } else if (now - last_progress_ >= idle_timeout_ && !error_) {
     error_ = FromTransportError(MakeError(ErrorCode::kDeadlineExceeded, {}), /*head_seen=*/true);

@@ -3,6 +3,7 @@ import json
 import subprocess
 
 import pytest
+from support import documents
 from support.server import BINARY
 from support.timing import SLACK, SOON, eventually
 
@@ -239,7 +240,7 @@ def test_curl_brings_a_chat_in(make_server):
     again = server.client.post("/import?as=copy", history).expect(201, "imported").json
     assert again["notes"] == [], "a history from the server can be imported"
     assert content(server.client, "copy") == content(server.client, "trip")
-    attached = server.client.request("POST", "/chats/trip/files?name=a.txt", b"text", headers={"Content-Type": "text/plain"}).json["id"]
+    attached = server.client.request("POST", "/chats/trip/files?name=a.png", documents.png(), headers={"Content-Type": "image/png"}).json["id"]
     server.client.turn("trip", "look", attachments=[attached])
     lacking = server.client.post("/import?as=lacking", server.client.get("/chats/trip/export").json).expect(201, "imported").json["notes"]
     assert [note for note in lacking if "1 attached file is not in the export" in note], lacking
