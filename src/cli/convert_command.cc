@@ -104,9 +104,11 @@ class Conversion {
                       interaction.error().message);
     }
     const auto keys = TRY(KeysForWriting(options_, options_.data_dir, FolderUse::kReplace));
+    std::string stored;
+    AppendJson(stored, *interaction);
     return MakeRecordFormat(keys)
         ->Seal({.chat = interaction->chat_id, .interaction = interaction->id},
-               {.parent = interaction->parent_id, .parent_digest = std::nullopt}, DumpJson(ToJson(*interaction)))
+               {.parent = interaction->parent_id, .parent_digest = std::nullopt}, stored)
         .map([](SealedRecord record) { return std::move(record.text) + "\n"; });
   }
 

@@ -69,7 +69,7 @@ static void AppendJson(std::string& out, const BodyPiece& piece) {
   } else if (const std::string_view literal = piece.text.literal(); !literal.empty()) {
     out += literal;
   } else {
-    AppendJsonString(out, piece.text.view());
+    out += PackedLiteral(piece.text.view());
   }
 }
 
@@ -86,7 +86,7 @@ static void AppendJson(std::string& out, const ToldModule& module) {
 namespace {
 
 // The bounds keep a small hostile document from becoming a large one; what is longer or more alike is stored as it is.
-constexpr std::size_t kLongestPacked = std::size_t{1} << 18, kMostPacked = 32;
+constexpr std::size_t kShortestPacked = std::size_t{1} << 10, kLongestPacked = std::size_t{1} << 18, kMostPacked = 32;
 
 Result<SharedText> TextOf(const Json& deflated) {
   const auto packed = deflated.is_string() ? DecodeBase64Url(deflated.get_ref<const std::string&>()) : std::nullopt;
@@ -128,7 +128,7 @@ Result<BodyPiece> PieceFromJson(const Json& json) {
 std::string PackedLiteral(std::string_view text) {
   std::string literal;
   AppendJsonString(literal, text);
-  if (text.size() > kLongestPacked) return literal;
+  if (text.size() < kShortestPacked || text.size() > kLongestPacked) return literal;
   const std::string packed = Deflate(text);
   if (packed.size() * kMostPacked < text.size()) return literal;
   std::string deflated = DumpJson({{kDeflated, EncodeBase64Url(packed)}});

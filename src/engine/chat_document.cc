@@ -456,6 +456,7 @@ Result<ForeignChat> ReadChatDocument(Json document, const std::string& where) {
 void NoteMissingFiles(ForeignChat& chat) {
   std::set<FileId> missing;
   for (const Interaction& interaction : chat.interactions) {
+    for (const Attachment& attached : interaction.attachments) missing.insert(attached.id);
     if (!interaction.final_agent_state) continue;
     for (const Message& message : interaction.final_agent_state->messages) {
       for (const MessagePart& part : message.parts) missing.insert(part.file_id);

@@ -157,11 +157,23 @@ Json ToLinkedJson(const AddedInteraction& added, const StateTotals& totals) {
 
 namespace {
 
+// As AppendJson writes them: stored in one form, however the interaction came here.
+void PackRequests(Json& interaction) {
+  const auto record = interaction.find("record");
+  if (record == interaction.end() || !record->contains("requests")) return;
+  for (Json& request : (*record)["requests"]) {
+    for (Json& piece : request["body"]) {
+      if (piece.is_string()) piece = *ParseJson(PackedLiteral(piece.get_ref<const std::string&>()));
+    }
+  }
+}
+
 Json WithLink(Json json, const StateLink& link) {
   Json linked = ToJson(link);
   Json& state = json.at("final_agent_state");
   ReferToEvents(json, state.at("messages"), linked);
   state["linked"] = std::move(linked);
+  PackRequests(json);
   return json;
 }
 

@@ -217,8 +217,7 @@ class SessionsImport {
       return Fail(Reason::kInvalidParameter, "\"as\" is for one chat, and there are several");
     }
     ForeignChat foreign = TRY(TRY(std::move(turns))->ReadAll(name));
-    NoteMissingFiles(foreign);
-  Json notes = foreign.notes;
+    Json notes = foreign.notes;
     auto imported = engine_.ImportChat(ToIncomingChat(TRY(ChatId::Parse(name)), std::move(foreign)));
     if (!imported && imported.error().Is(Reason::kChatExists) && !as_) {
       known_ = name;
@@ -261,6 +260,7 @@ Result<Outcome> Import(Engine& engine, const Request& request) {
     return Fail(Reason::kInvalidDocument,
                 "the document's chat has no id that can be its name here; give it one (?as=NAME)");
   }
+  NoteMissingFiles(foreign);
   Json notes = foreign.notes;
   const IncomingChat chat = ToIncomingChat(*name, std::move(foreign));
   return ReplyWith(TRY(as ? engine.ImportChat(chat) : ImportUnderFreeName(engine, chat)), std::move(notes));
