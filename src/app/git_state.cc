@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -55,13 +54,11 @@ std::optional<fs::path> Elsewhere(const fs::path& top) {
 
 std::optional<Repository> RepositoryOf(const std::string& folder) {
   std::error_code failed;
-  std::string place = folder;
-  for (std::size_t i = 0; i < kMostParents && ::access((place + "/.git").c_str(), F_OK) != 0; ++i) {
-    const std::size_t parent = place.find_last_not_of('/', place.find_last_of('/'));
-    if (parent == std::string::npos) return std::nullopt;
-    place.resize(parent + 1);
+  fs::path top = folder;
+  for (std::size_t i = 0; i < kMostParents && !fs::exists(top / ".git", failed); ++i) {
+    if (!top.has_relative_path()) return std::nullopt;
+    top = top.parent_path();
   }
-  const fs::path top = place;
   Repository found{.top = top, .git = top / ".git", .common = {}};
   if (!fs::is_directory(found.git, failed)) {
     auto elsewhere = Elsewhere(top);

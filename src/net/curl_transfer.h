@@ -147,9 +147,9 @@ class CurlTransfer {
   bool is_unanswered_ = false;  // sent at least once, and nothing came back since
   bool head_done_ = false;      // the final head has been handed over
   bool touched_ = false;
-  bool got_body_ = false;  // since the last EndBatch
-  bool awaits_lull_ = false;
-  bool enough_ = false;  // the handler wants no more
+  bool got_body_ = false;     // since the last EndBatch
+  bool awaits_lull_ = false;  // EndLull has not told of the silence after the last batch
+  bool enough_ = false;       // the handler wants no more
   bool address_refused_ = false;
   bool head_too_large_ = false;
   bool handler_threw_ = false;

@@ -56,15 +56,8 @@ std::string ProtectedMembers(const RecordPlace& place, const RecordLinks& links)
       members["question_id"] = place.question;
       return;
     }
-    const auto write = [&](const char* name, const std::optional<std::string>& value) {
-      if (value) {
-        members[name] = *value;
-      } else {
-        members[name] = nullptr;
-      }
-    };
-    write("parent_id", links.parent ? std::optional(links.parent->str()) : std::nullopt);
-    write("parent_digest", links.parent_digest);
+    members["parent_id"] = links.parent ? Json(links.parent->str()) : Json();
+    members["parent_digest"] = links.parent_digest ? Json(*links.parent_digest) : Json();
   });
   return text;
 }

@@ -47,7 +47,7 @@ Outcome Show(const PageAsset& asset, const Request& request, bool changes) {
     reply.headers.emplace_back("Content-Encoding", "gzip");
     reply.body = asset.gzip;
   } else {
-    reply.body = Inflate(asset.gzip, Packing::kGzip, asset.gzip.max_size()).value_or("");  // few clients
+    reply.body = Inflate(asset.gzip, Packing::kGzip, asset.gzip.max_size()).value_or("");
   }
   return reply;
 }
