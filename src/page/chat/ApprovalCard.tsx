@@ -44,7 +44,8 @@ function useSeen(place: RefObject<HTMLElement>, call: string, isWhole: boolean):
       height = tall;
       const from = Math.max(0, (frame?.top ?? 0) + roomOf(card)) - top, to = Math.min(innerHeight, frame?.bottom ?? innerHeight) - top;
       const all = Math.floor(height / BAND);
-      for (let i = Math.max(0, Math.ceil(from / BAND)); i < all && (i + 1) * BAND <= to; i++) bands.add(i);
+      const first = Math.ceil((from - 1) / BAND); // scrolling ends at whole pixels, the frame may not begin at one
+      for (let i = Math.max(0, first); i < all && (i + 1) * BAND <= to; i++) bands.add(i);
       let next = 0;
       while (bands.has(next)) next++;
       card.dataset.unseen = String(next * BAND);
