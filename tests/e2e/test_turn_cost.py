@@ -22,7 +22,7 @@ KINDS = {
     "looks": ("stat", "newfstatat", "statx", "openat", "openat2", "access", "readlink", "getdents64"),
     "writes": ("write", "pwrite64"),
 }
-MOST = {"new chat": {"names": 4, "writes": 9, "bytes": 9_300}, "same chat": {"names": 2, "writes": 9, "bytes": 3_500}}
+MOST = {"new chat": {"names": 4, "writes": 9, "bytes": 10_040}, "same chat": {"names": 2, "writes": 9, "bytes": 3_500}}
 # By what a sync makes durable besides (SyncReach in include/reprise/file_system.h).
 SYNCS = {"all names": {"new chat": 1, "same chat": 1}, "new names": {"new chat": 2, "same chat": 2}, "itself": {"new chat": 4, "same chat": 2}}
 
@@ -66,8 +66,9 @@ def test_a_turn_costs_no_more_than_before(make_server, provider, tmp_path, kind,
     assert len(indexes) <= TURNS + 2, f"chat.json was written {len(indexes)} times in {TURNS} turns"  # the first three turns may still wait for it
     made = collections.Counter(call for thread, call in re.findall(r"^(\d+)\s+(\w+)\(", told, re.MULTILINE) if thread not in indexes)
     cost = {name: sum(made[call] for call in kinds) / TURNS for name, kinds in KINDS.items()}
-    cost["bytes"] = (bytes_below(chats) - before) / TURNS
     reach = reach_of(chats)
+    server.stop()  # writes what is written after a pause, so that the bytes do not depend on the machine's speed
+    cost["bytes"] = (bytes_below(chats) - before) / TURNS
     most = {**MOST[kind], "syncs": SYNCS[reach][kind]}
     figure(f"a turn in {'a new' if kind == 'new chat' else 'the same'} chat, a sync reaches {reach}: " + ", ".join(f"{value:.1f} {name}" for name, value in cost.items()))
     dearer = {name: (value, most[name]) for name, value in cost.items() if name in most and value > 1.05 * most[name]}
