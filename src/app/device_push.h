@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -95,7 +94,7 @@ class DevicePushes final : public DevicePush {
   std::stop_source give_up_;
   std::atomic<std::uint64_t> waiting_{0}, sent_{0}, failed_{0}, dropped_{0}, removed_{0};
   Mutex under_way_mutex_;
-  std::condition_variable_any all_ended_;
+  Condition all_ended_;
   std::size_t under_way_ GUARDED_BY(under_way_mutex_) = 0;
   SerialQueue queue_;  // last
 };

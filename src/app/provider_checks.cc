@@ -11,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <exception>
 #include <map>
 #include <memory>
@@ -35,7 +34,7 @@ using Answer = Result<std::vector<ListedModel>>;
 // Shared with answers that arrive after the wait.
 struct Answers {
   Mutex mutex;
-  std::condition_variable_any arrived;
+  Condition arrived;
   std::map<std::string, Answer> by_provider GUARDED_BY(mutex);
 };
 

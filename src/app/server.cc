@@ -1,6 +1,5 @@
 #include "reprise/server.h"
 
-#include <condition_variable>
 #include <utility>
 
 #include "app/options.h"
@@ -31,7 +30,7 @@ class EndOfLog final : public EventLogListener {
  private:
   const EventLog& log_;
   Mutex mutex_;
-  std::condition_variable_any changed_;
+  Condition changed_;
   bool ended_ GUARDED_BY(mutex_) = false;
 };
 

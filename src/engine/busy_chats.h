@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -95,7 +94,7 @@ class BusyChats {
   EngineServices& services_;
   const std::function<void(const ChatId&)> start_next_;
   mutable Mutex mutex_;
-  std::condition_variable_any changed_;
+  Condition changed_;
   // Null for a run that is about to start, or for a chat that is being changed.
   std::unordered_map<ChatId, std::shared_ptr<Run>> active_ GUARDED_BY(mutex_);
   bool draining_ GUARDED_BY(mutex_) = false;  // also when stopping

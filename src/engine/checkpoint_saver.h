@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -50,7 +49,7 @@ class CheckpointSaver {
   Timer& timer_;
   const std::chrono::milliseconds time_limit_;
   Mutex mutex_;
-  std::condition_variable_any ended_;
+  Condition ended_;
   std::size_t under_way_ GUARDED_BY(mutex_) = 0;
 };
 

@@ -1,6 +1,5 @@
 #include "engine/elastic_pool.h"
 
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <list>
@@ -21,7 +20,7 @@ struct ElasticPool::State {
 
   const std::chrono::milliseconds idle_limit;
   Mutex mutex;
-  std::condition_variable_any wake;
+  Condition wake;
   std::deque<std::function<void()>> jobs GUARDED_BY(mutex);
   std::size_t idle GUARDED_BY(mutex) = 0;  // threads that will take the next jobs, including new ones
   bool closing GUARDED_BY(mutex) = false;
@@ -122,7 +121,7 @@ Error Unavailable(Error error) {
 struct Readiness::State {
   const std::function<Result<void>()> probe;
   Mutex mutex{};
-  std::condition_variable_any answered{};
+  Condition answered{};
   bool asked GUARDED_BY(mutex) = false;  // and not answered yet
   Clock::time_point asked_at GUARDED_BY(mutex){};
   Clock::time_point good_until GUARDED_BY(mutex){};

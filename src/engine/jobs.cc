@@ -73,7 +73,7 @@ class Jobs::Running {
   void RequestStop() { thread_.request_stop(); }
   void AwaitEnd() {
     MutexLock lock(mutex_);
-    while (!job_.end) changed_.wait(mutex_);
+    while (!job_.end) changed_.wait(lock);
   }
 
   JobOutput Read(std::optional<std::uint64_t> after, std::chrono::milliseconds wait, const std::stop_token& stop) {
@@ -82,10 +82,10 @@ class Jobs::Running {
       const MutexLock lock(mutex_);
       changed_.notify_all();
     });
-    const MutexLock lock(mutex_);
+    MutexLock lock(mutex_);
     const std::uint64_t from = std::min(after.value_or(read_), job_.output_bytes);
     while (job_.output_bytes == from && !job_.end && !stop.stop_requested()) {
-      if (changed_.wait_until(mutex_, until) == std::cv_status::timeout) break;
+      if (changed_.wait_until(lock, until) == std::cv_status::timeout) break;
     }
     const std::uint64_t first_held = job_.output_bytes - held_.size();
     const std::uint64_t begin = std::max(from, first_held);
@@ -147,7 +147,7 @@ class Jobs::Running {
   std::unique_ptr<OutputKeeper> keeper_;
 
   mutable Mutex mutex_;
-  std::condition_variable_any changed_;
+  Condition changed_;
   Job job_;                                    // id and command never change; the others GUARDED_BY(mutex_)
   std::string held_ GUARDED_BY(mutex_);        // the end of the output
   std::uint64_t read_ GUARDED_BY(mutex_) = 0;  // by the agent

@@ -32,7 +32,7 @@ class ModelQuestions {
 
   EngineServices& services_;
   Mutex mutex_;
-  std::condition_variable_any ended_;
+  Condition ended_;
   std::set<std::shared_ptr<UnderWay>> under_way_ GUARDED_BY(mutex_);
   bool refusing_ GUARDED_BY(mutex_) = false;
 };

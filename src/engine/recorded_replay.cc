@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <future>
 #include <memory>
@@ -159,7 +158,7 @@ class Replay final : public ModelClient, public ToolRegistry, public Unattended,
   std::shared_ptr<const ToolSet> tools_;
 
   Mutex mutex_;
-  std::condition_variable_any turn_;  // notified when an event is shown, or none will follow
+  Condition turn_;  // notified when an event is shown, or none will follow
   std::deque<std::unique_ptr<RecordedTool>> made_ GUARDED_BY(mutex_);
   std::vector<const RecordedCall*> bound_ GUARDED_BY(mutex_);
   std::size_t next_ GUARDED_BY(mutex_) = 0;          // in recording_.events

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -245,7 +244,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   mutable Mutex show_mutex_;  // keeps journal and log in step; locked before mutex_
   RunJournal journal_ GUARDED_BY(show_mutex_);
   std::set<std::string> answered_ GUARDED_BY(show_mutex_);  // ids of questions whose answers were shown
-  std::condition_variable_any answer_shown_;
+  Condition answer_shown_;
   // Set by the answer. From then on, events become visible when the checkpoint is durable, so that they need not be
   // synced to the journal first. Show and Kept do the same after a failure of the journal.
   bool holding_ GUARDED_BY(show_mutex_) = false;
@@ -253,7 +252,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   bool left_ GUARDED_BY(show_mutex_) = false;
 
   mutable Mutex kept_mutex_;                                         // a leaf; locked under show_mutex_
-  std::condition_variable_any kept_changed_;                         // a record was stored, or the first one failed
+  Condition kept_changed_;                                           // a record was stored, or the first one failed
   std::vector<EventLog::Position> showing_ GUARDED_BY(kept_mutex_);  // the ends of records under way
   std::uint64_t records_ GUARDED_BY(kept_mutex_) = 0, kept_ GUARDED_BY(kept_mutex_) = 0;  // appended; stored
   std::optional<Error> journal_error_ GUARDED_BY(kept_mutex_);

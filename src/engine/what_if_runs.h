@@ -1,6 +1,5 @@
 #pragma once
 
-#include <condition_variable>
 #include <memory>
 #include <set>
 
@@ -46,7 +45,7 @@ class WhatIfRuns {
   Interactions& interactions_;
   WorkspaceMoves& workspace_;
   Mutex mutex_;
-  std::condition_variable_any ended_;
+  Condition ended_;
   std::set<std::shared_ptr<UnderWay>> under_way_ GUARDED_BY(mutex_);
   bool stopping_ GUARDED_BY(mutex_) = false;
   ElasticPool threads_;  // last: its jobs use the others. Each waits for jobs of the engine's pool.

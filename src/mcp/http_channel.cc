@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -558,7 +557,7 @@ class HttpChannel final : public Channel {
   ChannelListener* listener_ = nullptr;
 
   mutable Mutex mutex_;
-  std::condition_variable_any all_ended_;
+  Condition all_ended_;
   std::string version_ GUARDED_BY(mutex_), session_id_ GUARDED_BY(mutex_);
   std::size_t under_way_ GUARDED_BY(mutex_) = 0;
   std::size_t waiting_bytes_ GUARDED_BY(mutex_) = 0;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -66,7 +65,7 @@ class LoginAttempt {
 
  private:
   Mutex mutex_;
-  std::condition_variable_any known_;
+  Condition known_;
   std::optional<Result<std::string>> page_ GUARDED_BY(mutex_);
   std::jthread thread_;  // last: ends before what it uses is gone
 };

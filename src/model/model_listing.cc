@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -153,7 +152,7 @@ struct ListingCache::State {
   }
 
   mutable Mutex mutex;
-  std::condition_variable_any answered;
+  Condition answered;
   std::map<std::string, Listing, std::less<>> listings GUARDED_BY(mutex);
 };
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <future>
 #include <thread>
@@ -49,7 +48,7 @@ class SavePreparer {
 
   const Calls calls_;
   Mutex mutex_;
-  std::condition_variable_any wake_;
+  Condition wake_;
   std::vector<Job> jobs_ GUARDED_BY(mutex_);
   bool stopping_ GUARDED_BY(mutex_) = false;
   std::jthread thread_;  // started by the first job; last, so that it ends before what it uses

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <condition_variable>
 #include <cstring>
 #include <future>
 #include <new>
@@ -409,7 +408,7 @@ class HttpServer::Impl {
   std::atomic<std::size_t> upload_bytes_{0};
 
   Mutex mutex_;
-  std::condition_variable_any changed_;
+  Condition changed_;
   std::size_t open_ GUARDED_BY(mutex_) = 0;
   bool accepting_ended_ GUARDED_BY(mutex_) = false;
   Mutex stop_mutex_;

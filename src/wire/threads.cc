@@ -109,7 +109,7 @@ void WorkerPool::AddThread() {
 }
 
 void WorkerPool::Post(const std::string& whose, std::function<void()> task) {
-  const MutexLock lock(mutex_);
+  MutexLock lock(mutex_);
   if (joining_) return;
   const auto line = lines_.try_emplace(whose).first;
   line->second.tasks.push_back(std::move(task));
@@ -121,6 +121,7 @@ void WorkerPool::Post(const std::string& whose, std::function<void()> task) {
       LogWarning("the system has no thread left", {{"workers", threads_.size()}});
     }
   }
+  lock.unlock();  // so that the woken thread need not wait for it
   changed_.notify_one();
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -92,7 +91,7 @@ class WorkerPool {
 
   const std::size_t share_, most_;
   Mutex mutex_;
-  std::condition_variable_any changed_;
+  Condition changed_;
   Lines lines_ GUARDED_BY(mutex_);                       // those with tasks that wait or run
   std::list<Lines::iterator> turns_ GUARDED_BY(mutex_);  // those with tasks that wait
   std::size_t idle_ GUARDED_BY(mutex_) = 0;

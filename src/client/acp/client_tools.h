@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <map>
 #include <memory>
@@ -70,7 +69,7 @@ class ClientTools {
   CurlTransport transport_;
 
   Mutex mutex_;
-  std::condition_variable_any heard_;
+  Condition heard_;
   std::map<std::string, Source> sources_ GUARDED_BY(mutex_);  // by the server's name
   bool has_changed_ GUARDED_BY(mutex_) = false;
   std::deque<std::pair<std::string, Json>> answers_ GUARDED_BY(mutex_);

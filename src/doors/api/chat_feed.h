@@ -1,6 +1,5 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -55,7 +54,7 @@ class ChatFeed {
   static std::string MakeEpoch();
 
   Mutex mutex_;
-  std::condition_variable_any changed_;
+  Condition changed_;
   std::vector<std::weak_ptr<Client>> clients_ GUARDED_BY(mutex_);
   bool stopping_ GUARDED_BY(mutex_) = false;
   std::thread thread_ GUARDED_BY(mutex_);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <map>
 #include <stop_token>
@@ -50,7 +49,7 @@ class OpenAiAudio final : public Audio {
   const OpenAiAudioOptions options_;
   std::stop_source stop_;
   Mutex mutex_;
-  std::condition_variable_any ended_;
+  Condition ended_;
   std::size_t under_way_ GUARDED_BY(mutex_) = 0;
 };
 

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -76,7 +75,7 @@ class Lease {
   std::int64_t judges_from_ = 0;  // used by the thread only
 
   Mutex mutex_;
-  std::condition_variable_any changed_;
+  Condition changed_;
   bool stopping_ GUARDED_BY(mutex_) = false;
   bool look_now_ GUARDED_BY(mutex_) = false;
   // Guarded by mutex_, which is held while one is called.

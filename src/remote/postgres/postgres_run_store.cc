@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 
 #include "base/logging.h"
@@ -299,7 +298,7 @@ class PostgresRunStore::Hold final : public RunHold {
   int row_ = 0;                              // of the next record
   std::optional<SealedInteraction> sealed_;  // set by the first attempt to finish
   Mutex mutex_;
-  std::condition_variable_any changed_;
+  Condition changed_;
   int under_way_ GUARDED_BY(mutex_) = 0;            // records
   std::deque<Record> unsynced_ GUARDED_BY(mutex_);  // not kept yet, or still in danger from a crash of the database
   int kept_ GUARDED_BY(mutex_) = -1;                // the last record that was kept

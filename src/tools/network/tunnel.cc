@@ -125,8 +125,8 @@ void ConnectionThreads::Serve(UniqueFd client, std::function<void(int client)> h
 }
 
 void ConnectionThreads::AwaitEnd(std::chrono::steady_clock::time_point until) {
-  const MutexLock lock(mutex_);
-  while (active_ > 0 && one_ended_.wait_until(mutex_, until) != std::cv_status::timeout) {
+  MutexLock lock(mutex_);
+  while (active_ > 0 && one_ended_.wait_until(lock, until) != std::cv_status::timeout) {
   }
 }
 

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -55,7 +54,7 @@ class ConnectionThreads {
 
   const std::size_t most_;
   Mutex mutex_;
-  std::condition_variable_any one_ended_;
+  Condition one_ended_;
   std::size_t active_ GUARDED_BY(mutex_) = 0;
   std::list<Connection> connections_;
 };
