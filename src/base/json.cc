@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
@@ -566,9 +567,13 @@ void AppendJsonString(std::string& out, std::string_view text) {
 }
 
 std::string& JsonObjectWriter::Name(const char* name) {
-  out_ += empty_ ? "\"" : ",\"";
-  empty_ = false;
-  out_.append(name).append("\":");
+  const std::size_t size = std::strlen(name), begin = out_.size();
+  out_.resize(begin + size + 4, '"');
+  char* to = out_.data() + begin;
+  if (!std::exchange(empty_, false)) *to++ = ',';
+  std::memcpy(to + 1, name, size);
+  to[size + 2] = ':';
+  out_.resize(static_cast<std::size_t>(to + size + 3 - out_.data()));
   return out_;
 }
 

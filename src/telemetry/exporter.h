@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -94,7 +93,7 @@ class Exporter {
   Source source_ GUARDED_BY(source_mutex_);
 
   mutable Mutex mutex_;
-  std::condition_variable_any changed_;
+  Condition changed_;
   std::vector<SpanRecord> queue_ GUARDED_BY(mutex_);
   std::size_t queue_bytes_ GUARDED_BY(mutex_) = 0;
   bool stopping_ GUARDED_BY(mutex_) = false;

@@ -268,23 +268,43 @@ MetricPoint& SpanMetrics::SeriesOf(std::size_t instrument, std::vector<Attribute
   return point;
 }
 
+// Whether these are the labels of the span, with nothing cut off.
+bool SpanMetrics::HasLabels(const MetricPoint& point, const Instrument& instrument, const SpanRecord& span) {
+  const auto& more = instrument.more;
+  if (!std::equal(more.begin(), more.end(), point.labels.begin(),
+                  point.labels.begin() + std::min(more.size(), point.labels.size())))
+    return false;
+  auto label = point.labels.begin() + static_cast<std::ptrdiff_t>(more.size());
+  for (const std::string_view key : instrument.labels) {
+    const AttributeValue* found = Find(span, key);
+    if (found == nullptr) continue;
+    if (label == point.labels.end() || label->key != key || label->value != *found) return false;
+    ++label;
+  }
+  return label == point.labels.end();
+}
+
 void SpanMetrics::Observe(const SpanRecord& span) {
   const std::vector<Instrument>& instruments = Instruments();
+  const MutexLock lock(mutex_);
+  last_.resize(instruments.size());
   for (std::size_t i = 0; i < instruments.size(); ++i) {
     const Instrument& instrument = instruments[i];
     if (!instrument.concerns(span)) continue;
     const auto value = instrument.value(span);
     if (!value) continue;
-    std::vector<Attribute> labels = instrument.more;
-    for (const std::string_view key : instrument.labels) {
-      const AttributeValue* found = Find(span, key);
-      if (found == nullptr) continue;
-      labels.push_back({key, *found});
-      auto* const text = std::get_if<std::string>(&labels.back().value);
-      if (text != nullptr) text->resize(Utf8Prefix(*text, kMaxLabel).size());
+    if (last_[i] == nullptr || !HasLabels(*last_[i], instrument, span)) {
+      std::vector<Attribute> labels = instrument.more;
+      for (const std::string_view key : instrument.labels) {
+        const AttributeValue* found = Find(span, key);
+        if (found == nullptr) continue;
+        labels.push_back({key, *found});
+        auto* const text = std::get_if<std::string>(&labels.back().value);
+        if (text != nullptr) text->resize(Utf8Prefix(*text, kMaxLabel).size());
+      }
+      last_[i] = &SeriesOf(i, std::move(labels));
     }
-    const MutexLock lock(mutex_);
-    MetricPoint& point = SeriesOf(i, std::move(labels));
+    MetricPoint& point = *last_[i];
     point.value += *value;
     ++point.count;
     if (instrument.bounds.empty()) continue;

@@ -29,11 +29,13 @@ class SpanMetrics {
  private:
   struct Instrument;
   static const std::vector<Instrument>& Instruments();
+  static bool HasLabels(const MetricPoint& point, const Instrument& instrument, const SpanRecord& span);
   MetricPoint& SeriesOf(std::size_t instrument, std::vector<Attribute> labels) REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   // By instrument, by labels.
   std::map<std::size_t, std::map<std::vector<Attribute>, MetricPoint>> series_ GUARDED_BY(mutex_);
+  std::vector<MetricPoint*> last_ GUARDED_BY(mutex_);  // by instrument; most spans have the labels of the one before
 };
 
 // Decides which traces are exported (OTEL_TRACES_SAMPLER). By default the first span decides for the whole trace.
