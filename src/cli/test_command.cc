@@ -329,7 +329,12 @@ Exited Record(const CommandLine& line, const Environment& environment) {
   if (line.arguments.size() != 1 || has_more) return Misused("--record CHAT takes one folder, and nothing else");
   auto stored = TRY(OfUse(FindStored(line.record, line.flags, environment)));
   if (!stored || stored->what.interaction) return Misused("--record takes a stored chat, as `reprise ls` lists it");
-  const std::string folder = line.arguments.front(), file = folder + "/" + stored->what.chat.str() + ".json";
+  const std::string folder = line.arguments.front(), name = stored->what.chat.str();
+  const std::string file = folder + "/" + name + ".json";
+  if (file.ends_with("/" + std::string(kSuiteFile)) || name == "chat") {  // another file of a suite has this name
+    return Misused("a suite has no chat in a file " + name + ".json; `reprise export " + name + " -o " + folder +
+                   "` writes a folder, with its secrets");
+  }
   if (IsFile(folder)) return Misused(folder + " is a file; --record takes the suite's folder");
   TRY(CreateDirectories(Disk(), folder));
   const auto recording = TRY(RecordForTests(stored->reader, stored->what.chat));

@@ -405,6 +405,30 @@ def test_chats_at_any_depth_and_behind_links_are_tested(long):
     assert long.run()[0] == 1, "which are for no chat of this folder"
 
 
+def test_chats_of_any_name_hide_no_others(chat, suite):
+    assert reprise(chat.home, "export", "c", "-o", suite, "--data-dir", chat.home.data)[0] == 0
+    (suite / "c").rename(suite / "interactions")
+    (suite / "chat.json").write_text(chat.exported)
+    status, output, _ = run(chat, suite)
+    assert status == 0 and output.startswith("3 turns of 3 chats: 3 passed"), output
+    (suite / "suite.json").write_text('{"never": ["write_file"]}')
+    assert run(chat, suite)[1].count("never: ") == 3
+
+
+@pytest.mark.parametrize("name", ["chat", "suite"])
+def test_a_recording_replaces_no_other_file_of_the_suite(make_server, provider, tmp_path, name):
+    server = make_server(provider)
+    provider.plan(text("Hello."))
+    server.client.turn(name, "Say hello.")
+    server.stop()
+    suite = tmp_path / "suite"
+    suite.mkdir()
+    (suite / "suite.json").write_text('{"answer": {"contains": "Hello"}}')
+    status, _, messages = reprise(server.home, "test", "--record", name, "--force", suite, "--data-dir", server.home.data, "--config", "server.json")
+    assert status == 2 and "reprise export" in messages, messages
+    assert [path.read_text() for path in suite.iterdir()] == ['{"answer": {"contains": "Hello"}}']
+
+
 def test_update_keeps_what_it_did_not_compare(chat, suite):
     accepted = suite / "trip.accepted.json"
     chat.write("prompt/10-rules.md", "You are a pirate.")

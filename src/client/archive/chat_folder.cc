@@ -176,10 +176,6 @@ tl::unexpected<Error> Unusable(const std::string& where, std::string_view what) 
   return Fail(ErrorCode::kInvalidArgument, where + ": " + std::string(what));
 }
 
-bool IsChatFolder(const std::string& path) {
-  return IsDirectory(path + "/interactions") || IsFile(path + "/chat.json");
-}
-
 Result<Json> ReadObject(const std::string& path) {
   const auto text = TRY(Disk().ReadFile(path, kMaxDocumentBytes));
   auto json = ParseJson(text, kMaxChatDepth);
@@ -263,14 +259,20 @@ Result<void> ReadBlobs(const std::string& path, ForeignChat& chat) {
 
 }  // namespace
 
+bool IsChatFolder(const std::string& path) {
+  return IsDirectory(path + "/interactions") && !IsDirectory(path + "/interactions/interactions");
+}
+
+// Other programs write a chat as a file of this name in a folder.
 Result<std::vector<std::string>> FindForeignChats(const std::string& path) {
-  if (IsFile(path) || (IsDirectory(path) && IsChatFolder(path))) return std::vector{path};
+  const auto is_chat = [](const std::string& folder) { return IsChatFolder(folder) || IsFile(folder + "/chat.json"); };
+  if (IsFile(path) || (IsDirectory(path) && is_chat(path))) return std::vector{path};
   if (!IsDirectory(path)) return Fail(ErrorCode::kNotFound, "there is no file or folder " + path);
   const auto entries = TRY(Disk().ListDirectory(path));
   std::vector<std::string> chats;
   for (const DirectoryEntry& entry : entries) {
     const std::string folder = path + "/" + entry.name;
-    if (entry.is_directory && !entry.name.starts_with('.') && IsChatFolder(folder)) chats.push_back(folder);
+    if (entry.is_directory && !entry.name.starts_with('.') && is_chat(folder)) chats.push_back(folder);
   }
   std::ranges::sort(chats);
   if (chats.empty()) return Fail(ErrorCode::kInvalidArgument, "there is no chat in " + path);
