@@ -503,7 +503,16 @@ class Comparison {
   std::set<std::tuple<Drift::Cause, std::string, std::string, std::string>> known_;
 };
 
-// The mode that the chat had then, as far as requests depend on it: a tool ends the planning.
+// nullopt: there is no parent, or it is not stored.
+Result<std::optional<AgentState>> ParentState(const Interaction& interaction, CheckpointStore& store) {
+  if (!interaction.parent_id) return std::nullopt;
+  auto loaded = store.LoadFinalState(interaction.chat_id, *interaction.parent_id);
+  if (!loaded && IsNotFound(loaded.error())) return std::nullopt;
+  return loaded;
+}
+
+}  // namespace
+
 ApprovalMode ModeThen(const PresentAgent& agent, const ToldBody& told) {
   const auto tools = agent.workspace.tools.Current();  // another thread may replace it meanwhile
   for (const Tool* const tool : tools->tools()) {
@@ -513,25 +522,6 @@ ApprovalMode ModeThen(const PresentAgent& agent, const ToldBody& told) {
   const ApprovalMode now = agent.options.approval_mode;
   return now == ApprovalMode::kPlan ? ApprovalMode::kAsk : now;
 }
-
-// nullopt: there is no parent, or it is not stored.
-Result<std::optional<AgentState>> ParentState(const Interaction& interaction, CheckpointStore& store) {
-  if (!interaction.parent_id) return std::nullopt;
-  auto loaded = store.LoadFinalState(interaction.chat_id, *interaction.parent_id);
-  if (!loaded && IsNotFound(loaded.error())) return std::nullopt;
-  return loaded;
-}
-
-// The tool in the form of any of the three interfaces.
-ToolSpec SpecOf(const std::string& name, const Json& tool) {
-  const Json& function = MemberOf(tool, "function").is_object() ? MemberOf(tool, "function") : tool;
-  const Json& schema = MemberOf(function, function.contains("input_schema") ? "input_schema" : "parameters");
-  return {.name = name,
-          .description = TextMember(function, "description"),
-          .parameters = schema.is_object() ? DumpJson(schema) : R"({"type":"object"})"};
-}
-
-}  // namespace
 
 Result<AgentState> StateBefore(const Interaction& interaction, CheckpointStore& store, std::uint32_t round) {
   const RunRecord record = interaction.record ? *interaction.record : TRY(DeriveRecord(interaction));
@@ -544,33 +534,24 @@ Result<AgentState> StateBefore(const Interaction& interaction, CheckpointStore& 
   return *std::move(state);
 }
 
-Result<TurnStart> StartOfTurn(const Interaction& interaction, RequestBodies& bodies, const PresentAgent& agent) {
-  const RunRecord record = interaction.record ? *interaction.record : TRY(DeriveRecord(interaction));
-  TurnStart start{.state = TRY(StateBefore(interaction, bodies.store(), 0))};
-  start.first_message = start.state.messages.size();
-  if (!record.requests || record.requests->empty()) return start;
-  const auto body = bodies.Of(interaction, 0);
-  if (!body && IsNotFound(body.error())) return start;
-  const std::string sent = TRY(body);
-  const ToldBody told = TRY(ReadTold(sent));
-  start.is_planning = ModeThen(agent, told) == ApprovalMode::kPlan;
-  for (const ToolServer& server : agent.workspace.tools.Servers()) {
-    if (server.state == ToolServer::State::kReady) continue;
-    for (const auto& [name, tool] : ToolsIn(told.tools)) {
-      if (name.starts_with(server.name + "__")) start.of_servers.push_back(SpecOf(name, tool));
-    }
+PresentAgent AgentOf(const Interaction& interaction, PresentAgent agent) {
+  const auto& record = interaction.record;
+  if (!record) return agent;
+  if (record->requests) agent.effort = record->effort;
+  if (record->names_model || record->requests) {
+    agent.chosen_model = record->names_model ? interaction.model : std::string();
   }
-  return start;
+  return agent;
 }
 
-Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bodies, const PresentAgent& agent,
+Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bodies, const PresentAgent& of_chat,
                               const Executor& executor) {
   if (interaction.user_message.empty()) return DriftReport();  // what a person did by hand
   if (!interaction.record || !interaction.record->requests) return Fail(Reason::kNotReplayable, kRequestsNotOnRecord);
   const RunRecord& record = *interaction.record;
   DriftReport report;
-  const std::string wanted = record.names_model ? interaction.model : agent.chosen_model;
-  auto model = agent.models.Resolve(wanted);
+  const PresentAgent agent = AgentOf(interaction, of_chat);
+  auto model = agent.models.Resolve(agent.chosen_model);
   const std::string name_now = model ? model->full_name : std::string();
   if (!model || name_now != interaction.model) {
     auto recorded = agent.models.Resolve(interaction.model);

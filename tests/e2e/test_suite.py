@@ -429,6 +429,41 @@ def test_a_recording_replaces_no_other_file_of_the_suite(make_server, provider, 
     assert [path.read_text() for path in suite.iterdir()] == ['{"answer": {"contains": "Hello"}}']
 
 
+def test_what_a_chat_had_chosen_counts_for_the_turns_that_were_sent_with_it(make_server, provider, tmp_path):
+    """Its effort, its model and its instructions, however it is named and whatever was chosen since."""
+    server = make_server(provider)
+    client = server.client
+    def choose(**settings):
+        client.request("PATCH", "/chats/c", settings).expect(200)
+    client.post("/chats", {"id": "c", "instructions": "Be a pirate.", "effort": "high", "model": "test/other"}).expect(201)
+    provider.plan(text("Arr."), text("Hello."), text("Bye."))
+    client.turn("c", "one")
+    choose(instructions="Be a poet.", effort="low", model="test/third")
+    client.turn("c", "two")
+    choose(instructions="", effort=None, model=None)
+    client.turn("c", "three")
+    def sent_with(requests):
+        return [(each.body["model"], each.body.get("reasoning_effort"), [word for word in ("pirate", "poet") if word in each.raw.decode()]) for each in requests]
+    then = sent_with(provider.requests)
+    assert then[0] == ("other", "high", ["pirate"]) and then[1] == ("third", "low", ["poet"]) and then[2][1:] == (None, [])
+    replayed = [client.post(f"/chats/c/interactions/int_00{turn}/replay", {"mode": "recorded", "input": "current"}).expect(200, "replay_report").json["drift"] for turn in (1, 2, 3)]
+    assert replayed == [[], [], []]
+    server.stop()
+    here = ["--data-dir", server.home.data, "--config", "server.json", "--workspace", server.home.workspace]
+    assert reprise(server.home, "export", "c", "-o", tmp_path, "--data-dir", server.home.data)[0] == 0
+    assert reprise(server.home, "replay", "c", "--input", "current", *here)[0] == 0
+    provider.answer_with(lambda _: text("Ahoy."))
+    for what in ("c", tmp_path / "c"):
+        status, output, _ = reprise(server.home, "test", what, *here)
+        assert status == 0 and "3 passed" in output, output
+        for command in (["test", "--live", 1, "--jobs", 1], ["what-if", "--jobs", 1]):
+            asked = len(provider.requests)
+            assert reprise(server.home, *command, what, *here)[0] == 0
+            assert sent_with(provider.requests[asked:]) == then, (what, command)
+    status, output, _ = reprise(server.home, "import", tmp_path / "c", "--as", "again", "--data-dir", server.home.data)
+    assert status == 0, output
+
+
 def test_update_keeps_what_it_did_not_compare(chat, suite):
     accepted = suite / "trip.accepted.json"
     chat.write("prompt/10-rules.md", "You are a pirate.")
