@@ -213,7 +213,7 @@ def test_reports(chat, suite):
     case = xml.fromstring(files[0].read_text()).find(".//testcase")
     assert case.get("name") == "int_001" and "<pirate> & no ]]> `more`." in case.find("failure").text
     assert "10-rules" in files[1].read_text() and "<pirate>" not in files[2].read_text() and "&#60;pirate&#62;" in files[2].read_text()
-    assert run(chat, suite, "--junit", "/nowhere/x.xml")[0] == 1
+    assert run(chat, suite, "--junit", "/nowhere/x.xml")[0] == 2
 
 
 @pytest.mark.parametrize(("arguments", "said"), [(["nothing-there"], "nothing-there"), ([], "WHAT"), (["--update", "c"], "--update"), (["c/int_009"], "int_009")])
@@ -502,14 +502,24 @@ def test_a_rule_that_denies_a_recorded_call_is_named(chat, suite):
     assert run(chat, suite, config=denied)[0] == 1, "another rule"
 
 
+def test_reports_that_cannot_be_written_are_wrong_use(chat, suite, tmp_path):
+    for arguments in (["--junit", tmp_path], ["--junit", tmp_path / "no" / "a.xml"], ["--junit", tmp_path / "a", "--html", tmp_path / "a"]):
+        status, output, messages = run(chat, *arguments, suite)
+        assert (status, output) == (2, "") and messages, arguments
+
+
 @pytest.mark.parametrize("name", ["trip.json", "trip.checks.json", "new.json", "c/chat.json", "c/interactions/int_001.html"])
 def test_a_report_replaces_no_part_of_the_suite(chat, suite, name):
     assert reprise(chat.home, "export", "c", "-o", suite, "--data-dir", chat.home.data)[0] == 0
     before = {path: path.read_bytes() for path in suite.rglob("*") if path.is_file()}
     status, output, messages = run(chat, suite, "--html", suite / name)
-    assert (status, output) == (1, "") and "part of the suite" in messages, messages
+    assert (status, output) == (2, "") and "part of the suite" in messages, messages
     (suite.parent / "link").symlink_to(suite / "trip.json")
-    assert run(chat, suite / "trip.json", "--junit", suite.parent / "link")[0] == 1
+    assert run(chat, suite / "trip.json", "--junit", suite.parent / "link")[0] == 2
+    (suite.parent / "to nothing").symlink_to("suite/suite.json")
+    for alone in (suite, suite / "c", suite / "c" / "int_001"):
+        for place in (suite / "c.checks.json", suite / "c.accepted.json", suite / "suite.json", suite.parent / "to nothing"):
+            assert run(chat, alone, "--markdown", place)[0] == 2, (alone, place)
     assert {path: path.read_bytes() for path in suite.rglob("*") if path.is_file()} == before
 
 
