@@ -537,6 +537,18 @@ def test_a_prompt_folder_that_is_not_there_is_wrong_use(chat, suite):
         assert status in (1, 2) and "pirte" in messages and output == "", (command, output, messages)
 
 
+def test_a_recording_has_no_secret_in_what_tools_have_named(make_server, provider, tmp_path):
+    server = make_server(provider)
+    server.check_records = False
+    provider.plan(tools(call("write_file", {"path": f"{SECRETS[1]}.txt", "content": "x"})), text("Written."))
+    server.client.turn("c", "Write.", approval_mode="approve_all")
+    server.stop()
+    suite = tmp_path / "suite"
+    assert reprise(server.home, "test", "--record", "c", suite, "--data-dir", server.home.data, "--config", "server.json")[0] == 0
+    assert SECRETS[1] not in (suite / "c.json").read_text()
+    assert reprise(server.home, "test", suite, "--config", "server.json", "--workspace", server.home.workspace)[0] == 0
+
+
 def test_a_recording_has_no_secret_in_the_name_of_a_file(make_server, provider, tmp_path):
     server = make_server(provider)
     server.check_records = False
