@@ -161,6 +161,16 @@ class States {
   std::vector<std::pair<std::uint32_t, const event::Compacted*>> changes_;
 };
 
+// The parts that only models with the ability get: pictures, PDF files, recordings.
+std::multiset<std::string> MediaIn(const Json& message) {
+  static const std::set<std::string> kKinds = {"image", "image_url",  "input_image", "document",
+                                               "file",  "input_file", "input_audio"};
+  std::multiset<std::string> media;
+  if (message.is_object() && kKinds.contains(TextMember(message, "type"))) media.insert(TextMember(message, "type"));
+  for (const Json& part : message.is_structured() ? message : Json::array()) media.merge(MediaIn(part));
+  return media;
+}
+
 std::string TextOrJson(const Json& value) { return value.is_string() ? value.get<std::string>() : DumpJson(value); }
 
 // --- the system prompt -----------------------------------------------------------------------------------------------
@@ -241,7 +251,11 @@ class Comparison {
       Difference first = FirstDifference(then, now, before.messages_path + "/" + std::to_string(i));
       Json rest = Json::array();  // more may differ than the first place
       for (std::size_t j = i; j < after.messages.size(); ++j) rest.push_back(Parsed(after.messages[j]));
-      return Add({.cause = is_shortened ? Drift::Cause::kCompaction : Drift::Cause::kProgram,
+      const bool is_of_media = MediaIn(then) != MediaIn(now);
+      return Add({.cause = is_of_media    ? Drift::Cause::kParameter
+                           : is_shortened ? Drift::Cause::kCompaction
+                                          : Drift::Cause::kProgram,
+                  .name = is_of_media ? "attachments" : "",
                   .path = std::move(first.path),
                   .before = TextOrNothing(first.before),
                   .after = TextOrNothing(first.after)},
@@ -480,14 +494,18 @@ class Comparison {
     for (const auto& [name, value] : after) before.try_emplace(name);
     for (const auto& [name, value] : before) {
       const std::string_view now = after[name];
-      if (value == now || name == "prompt_cache_key") continue;  // that is made of everything else
+      const bool is_made_of_others = name == "prompt_cache_key";
+      if (value == now || (is_made_of_others && !value.empty() && !now.empty())) continue;
       const Json was = Parsed(value), is = Parsed(now);
       if (was == is) continue;
+      const auto shown = [&](const Json& json) {
+        return is_made_of_others && !json.is_null() ? "(set)" : TextOrNothing(json);
+      };
       Add({.cause = Drift::Cause::kParameter,
            .name = name,
            .path = "/" + name,
-           .before = TextOrNothing(was),
-           .after = TextOrNothing(is)});
+           .before = shown(was),
+           .after = shown(is)});
     }
   }
 
