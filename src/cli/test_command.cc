@@ -367,11 +367,6 @@ Exited RunTest(const CommandLine& line, const Environment& environment) {
   std::optional<LiveRuns> live;
   if (line.live.runs > 0) live.emplace(line.live, counter, progress.emplace(counter, environment));
   auto present = TRY(OfUse(PresentFolders::Open(options)));
-  if (const auto agent = present->At(""); agent && agent->workspace.prompt) {
-    SetLogLevel(LogLevel::kWarning);  // of files that cannot be a part of the prompt
-    agent->workspace.prompt();
-    SetLogLevel(LogLevel::kError);
-  }
   Suite suite(line, std::move(present), live ? &*live : nullptr);
   RecordedChats chats(line.flags, environment);
   for (const std::string& what : line.arguments) {  // before the first run is paid

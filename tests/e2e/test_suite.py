@@ -531,6 +531,14 @@ def test_an_untrusted_configuration_is_wrong_use(chat, suite, tmp_path):
     assert status == 2 and "reprise trust" in messages, messages
 
 
+def test_what_is_left_out_of_the_prompt_is_named_by_each_command(chat, suite):
+    chat.write("prompt/15-voice.md", "Write {{nosuch}} sentences.")
+    for command, *arguments in (["test", suite], ["replay", "c", "--input", "current"], ["bisect", "c/int_001", "--max-cost", "0.01"], ["what-if", "c"]):
+        messages = chat.run(command, *arguments)[2]
+        assert messages.count("15-voice.md has the placeholder {{nosuch}}") == 1, (command, messages)
+        assert messages.count("\n") <= 2, messages
+
+
 def test_a_prompt_folder_that_is_not_there_is_wrong_use(chat, suite):
     for command in (["test", suite], ["replay", "c", "--input", "current"], ["what-if", "c/int_001"], ["bisect", "c/int_001"]):
         status, output, messages = reprise(chat.home, *command, "--data-dir", chat.home.data, "--config", "now.json", "--prompt-dir", "./pirte")
