@@ -464,6 +464,14 @@ def test_what_a_chat_had_chosen_counts_for_the_turns_that_were_sent_with_it(make
     assert status == 0, output
 
 
+@pytest.mark.parametrize("names", ["*", "write_*", "write_file ", "write file", "write.file"])
+def test_a_check_names_tools_that_can_be(chat, suite, names):
+    for checks in ({"never": [names]}, {"never": [{"name": names}]}, {"calls": {"mode": "subset", "list": [{"name": names}]}}):
+        (suite / "suite.json").write_text(json.dumps(checks))
+        status, output, _ = run(chat, suite)
+        assert status == 1 and "is the name of no tool" in output, (checks, output)
+
+
 def test_update_keeps_what_it_did_not_compare(chat, suite):
     accepted = suite / "trip.accepted.json"
     chat.write("prompt/10-rules.md", "You are a pirate.")
