@@ -360,6 +360,20 @@ def test_a_grader(chat, suite, what):
     assert not processes("77777")
 
 
+@pytest.mark.skipif(not sandbox_works(), reason="no sandbox here")
+@pytest.mark.parametrize("name", ["a=b", "--help", "-c", "it is mine"])
+def test_a_grader_of_any_name_is_run(chat, suite, name):
+    check(suite, command=[f"./{name}"])
+    chat.provider.answer_with(script(("write_file", OTTER)))
+    for status in (0, 3):
+        (suite / name).write_text(f"#!/bin/sh\nexit {status}\n")
+        (suite / name).chmod(0o755)
+        assert live(chat, suite)["state"] == ("failed" if status else "passed")
+    check(suite, command=[name])  # no program of the system
+    said = live(chat, suite)["problems"][1]
+    assert f"command: {name} exits with 127" in said, said
+
+
 def test_a_grader_that_is_not_there(chat, suite):
     check(suite, command=["./nothing.sh"])
     chat.provider.answer_with(script(("write_file", OTTER)))
