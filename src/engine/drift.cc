@@ -597,7 +597,7 @@ Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bod
     const bool has_model = model && model->full_name == interaction.model;
     if (!has_model || !model->client->makes_drafts() || !state || !recorded) {
       report.not_compared.push_back(!has_model  ? "the model " + interaction.model + " is not configured"
-                                    : !recorded ? "a file that was sent has been deleted since"
+                                    : !recorded ? "a file that was sent is not here"
                                     : !state    ? "the record does not tell which results were cleared by then"
                                                 : "the model is a part of this program now");
       continue;

@@ -472,6 +472,21 @@ def test_a_check_names_tools_that_can_be(chat, suite, names):
         assert status == 1 and "is the name of no tool" in output, (checks, output)
 
 
+def test_a_file_that_cannot_be_read_is_named(chat, suite):
+    assert reprise(chat.home, "export", "c", "-o", suite, "--data-dir", chat.home.data)[0] == 0
+    about = suite / "c" / "chat.json"
+    about.write_text(json.dumps({**json.loads(about.read_text()), "schema": 99}))
+    status, output, _ = run(chat, suite / "c")
+    assert status == 1 and "c/chat.json: its schema is not known here" in output, output
+    assert reprise(chat.home, "import", suite / "c", "--data-dir", chat.home.data)[0] == 1
+    about.unlink()
+    turn = suite / "c" / "interactions" / "int_001.json"
+    turn.unlink()
+    os.mkfifo(turn)
+    status, output, _ = run(chat, suite / "c")
+    assert status == 1 and "c/interactions/int_001.json: " in output, output
+
+
 def test_update_keeps_what_it_did_not_compare(chat, suite):
     accepted = suite / "trip.accepted.json"
     chat.write("prompt/10-rules.md", "You are a pirate.")

@@ -176,12 +176,18 @@ tl::unexpected<Error> Unusable(const std::string& where, std::string_view what) 
   return Fail(ErrorCode::kInvalidArgument, where + ": " + std::string(what));
 }
 
+// The text of a plain file.
+Result<std::string> ReadPlain(const std::string& path) {
+  auto text = Disk().ReadFile(path, kMaxDocumentBytes);
+  if (!text) return Fail(text.error().code, path + ": " + text.error().message);
+  if (LooksLikeJwe(*text)) return Unusable(path, "it is sealed; `reprise decrypt` makes a plain copy where its key is");
+  return text;
+}
+
 Result<Json> ReadObject(const std::string& path) {
-  const auto text = TRY(Disk().ReadFile(path, kMaxDocumentBytes));
-  auto json = ParseJson(text, kMaxChatDepth);
+  auto json = ParseJson(TRY(ReadPlain(path)), kMaxChatDepth);
   if (!json) return Unusable(path, json.error().message);
   if (!json->is_object()) return Unusable(path, "it is no JSON object");
-  if (LooksLikeJwe(text)) return Unusable(path, "it is sealed; `reprise decrypt` makes a plain copy where its key is");
   return json;
 }
 
@@ -224,9 +230,7 @@ Result<void> ReadFiles(const std::string& path, ForeignChat& chat) {
   for (const DirectoryEntry& entry : *entries) {
     if (entry.is_directory || !ParseFileName(entry.name)) continue;
     const std::string where = folder + "/" + entry.name;
-    const auto text = TRY(Disk().ReadFile(where, kMaxDocumentBytes));
-    if (LooksLikeJwe(text))
-      return Unusable(where, "it is sealed; `reprise decrypt` makes a plain copy where its key is");
+    const auto text = TRY(ReadPlain(where));
     const auto place = PlaceOfFile(text);
     if (!place) return Unusable(where, place.error().message);
     auto file = FileFromJson(*place, text);
@@ -245,9 +249,7 @@ Result<void> ReadBlobs(const std::string& path, ForeignChat& chat) {
     const auto name = entry.is_directory ? std::nullopt : ParseBlobName(entry.name);
     if (!name || *name == kBlobNames || *name == kBlobPosition) continue;
     const std::string where = folder + "/" + entry.name;
-    const auto text = TRY(Disk().ReadFile(where, kMaxDocumentBytes));
-    if (LooksLikeJwe(text))
-      return Unusable(where, "it is sealed; `reprise decrypt` makes a plain copy where its key is");
+    const auto text = TRY(ReadPlain(where));
     const auto json = ParseJson(text);
     if (!json) return Unusable(where, "it is not JSON");
     auto blob = BlobFromJson(*json);
@@ -291,6 +293,9 @@ Result<ForeignChat> ReadForeignChat(const std::string& path) {
   chat.name = std::filesystem::absolute(path + "/").lexically_normal().parent_path().filename();
   if (IsFile(path + "/chat.json")) {
     about = TRY(ReadObject(path + "/chat.json"));
+    if (about.contains("schema") && about["schema"] != 1) {
+      return Unusable(path + "/chat.json", "its schema is not known here");
+    }
   }
   if (const std::string id = TextMember(about, "id"); !id.empty()) chat.name = id;
   auto documents = TRY(ReadFolder(path));
