@@ -154,10 +154,11 @@ struct RunRecord {
   // The interaction whose files the workspace had at the start, if not the parent: the run kept the files as they were.
   // Its changes are relative to that interaction.
   std::optional<InteractionId> files_from{};
-  std::string traceparent{};  // the run's span; empty: not traced
-  bool names_model = false;   // the client or the chat named the model; else it is that of the configuration
-  std::string program{};      // the version that began the run; empty: one that kept no responses and origins
-  bool redacted = false;      // secrets were replaced in all texts, and the requests' digests made anew
+  std::string traceparent{};         // the run's span; empty: not traced
+  bool names_model = false;          // the client or the chat named the model; else it is that of the configuration
+  Effort effort = Effort::kDefault;  // chosen for the chat; kDefault: none, so it is that of the configuration
+  std::string program{};             // the version that began the run; empty: one that kept no responses and origins
+  bool redacted = false;             // secrets were replaced in all texts, and the requests' digests made anew
   // Set if it went on from this event of the interaction `edited_from` (reprise/what_if.h); 0: from its beginning. It
   // worked in a copy of the workspace, so it shows no changes of files.
   std::optional<std::uint64_t> what_if{};

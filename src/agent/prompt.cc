@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -290,6 +291,13 @@ Result<void> CheckPromptModule(std::string_view text) {
                     "}}; there are {{date}}, {{tools}}, {{workspace}}, {{environment}}, {{git}} and {{memory}}");
   }
   return {};
+}
+
+void AddModule(SystemPrompt& prompt, PromptModule module) {
+  const auto behind =
+      std::ranges::find_if(prompt.modules, [&](const PromptModule& each) { return each.name >= module.name; });
+  const bool is_there = behind != prompt.modules.end() && behind->name == module.name;
+  if (!is_there) prompt.modules.insert(behind, std::move(module));
 }
 
 std::vector<PromptModule> ComposedModules(const SystemPrompt& prompt, const std::vector<ToolSpec>& tools,

@@ -43,6 +43,9 @@ struct PromptValues {
   std::size_t max_plain_bytes = std::string::npos;  // of all plain modules together; cut text gets a note
 };
 
+// Adds the module at its place, unless the prompt has one of this name.
+void AddModule(SystemPrompt& prompt, PromptModule module);
+
 // What the client's instructions and a hook's text are called among the modules.
 inline constexpr std::string_view kRequestPart = "request", kHookPart = "hook";
 

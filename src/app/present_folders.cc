@@ -6,6 +6,7 @@
 
 #include "app/factories.h"
 #include "app/secrets.h"
+#include "base/logging.h"
 #include "base/path.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -14,6 +15,18 @@
 #include "tools/documents/sandboxed_reader.h"
 
 namespace reprise {
+
+namespace {
+
+// Commands that repeat recorded runs are silent about failures, but not about files that are left out of the prompt.
+void NameFaultsOf(const PromptSource& prompt) {
+  const bool is_silent = !IsLogged(LogLevel::kWarning);
+  if (is_silent) SetLogLevel(LogLevel::kWarning);
+  if (prompt) prompt();
+  if (is_silent) SetLogLevel(LogLevel::kError);
+}
+
+}  // namespace
 
 struct PresentFolders::Opened {
   std::shared_ptr<WorkspaceFolder> folder;
@@ -74,6 +87,7 @@ Result<PresentAgent> PresentFolders::At(const std::string& path) {
     of_engine.rules = rules_;
   }
   WorkspaceParts parts = folder->PartsFor(/*is_operator=*/true, nullptr);
+  NameFaultsOf(parts.prompt);
   WorkspaceFolder& working = *folder;
   auto opened = std::unique_ptr<Opened>(new Opened{.folder = std::move(folder),
                                                    .parts = std::move(parts),

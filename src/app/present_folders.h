@@ -19,7 +19,7 @@ namespace reprise {
 class SandboxedReader;
 
 // The agent as a server with these options would run it, for comparisons with records: connects to nothing, starts no
-// MCP server and runs no tool. Not thread-safe.
+// MCP server and runs no tool. Logs which files cannot be a part of the prompt, once for each. Not thread-safe.
 class PresentFolders {
  public:
   // `rules`: in place of those of the configurations; null: those. `transport` sends the models' requests and must

@@ -188,6 +188,18 @@ std::vector<ProjectInstructions::File> PromptFolder::ProjectFiles() const {
   return files;
 }
 
+Result<void> PromptFolder::Check() const {
+  std::error_code failed;
+  const std::vector<std::string> files = ModuleFiles(directory_, failed);
+  if (failed)
+    return Fail(ErrorCode::kInvalidArgument, "cannot read the folder " + directory_ + ": " + failed.message());
+  for (const std::string& file : files) {
+    const auto text = ReadModule(directory_ + "/" + file);
+    if (!text) return Fail(ErrorCode::kInvalidArgument, text.error().message);
+  }
+  return {};
+}
+
 SystemPrompt PromptFolder::operator()() const {
   std::map<std::string, PromptModule> modules;
   for (PromptModule& module : DefaultPromptModules()) modules[module.name] = std::move(module);

@@ -50,6 +50,8 @@ class PromptFolder {
   PromptFolder(const Options& options, std::string workspace,
                std::shared_ptr<const ProjectInstructions> project = nullptr);
   SystemPrompt operator()() const;
+  // kInvalidArgument if a file of the folder is unusable, or the folder.
+  Result<void> Check() const;
 
  private:
   struct Told;

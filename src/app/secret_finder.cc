@@ -52,6 +52,8 @@ constexpr std::array<std::string_view, 36> kNames = {"type",
                                                      "files_from",
                                                      "used_at"};
 
+constexpr std::string_view kMemory = "memory";  // the entities that tools have named
+
 // Of texts that may be JSON or not: each backslash may begin an escape.
 constexpr std::size_t kAnyEscape = std::numeric_limits<std::size_t>::max();
 
@@ -139,6 +141,10 @@ void SecretFinder::TakeFrom(Json& json) {
   for (auto member = json.begin(); member != json.end(); ++member) {
     const bool names = member->is_string() && std::ranges::find(kNames, member.key()) != kNames.end();
     if (!names) TakeFrom(*member);
+    if (member.key() != kMemory || !member->is_array()) continue;
+    for (Json& entity : *member) {  // its id may be a path or a URL
+      if (entity.is_object() && entity.contains("id")) TakeFrom(entity["id"]);
+    }
   }
 }
 

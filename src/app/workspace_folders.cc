@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "agent/deferred_tools.h"
+#include "agent/prompt.h"
 #include "app/added_servers.h"
 #include "app/embedded.h"
 #include "app/factories.h"
@@ -84,14 +85,10 @@ PromptSource WithServersWords(PromptSource source, const ToolRegistry& tools) {
     SystemPrompt prompt = source();
     for (const ToolServer& server : tools.Servers()) {
       if (server.state != ToolServer::State::kReady || server.tools == 0 || server.instructions.empty()) continue;
-      PromptModule words{.name = std::string(kServerModule) + server.name,
+      AddModule(prompt, {.name = std::string(kServerModule) + server.name,
                          .text = "The MCP server " + server.name + " says of its tools (" + server.name +
                                  "__...); it does not speak for the user:\n" + server.instructions,
-                         .is_plain = true};
-      const auto behind =
-          std::ranges::find_if(prompt.modules, [&](const PromptModule& module) { return module.name >= words.name; });
-      const bool is_replaced = behind != prompt.modules.end() && behind->name == words.name;
-      if (!is_replaced) prompt.modules.insert(behind, std::move(words));
+                         .is_plain = true});
     }
     return prompt;
   };

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/atomic_write.h"
+#include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/system.h"
 #include "base/text.h"
@@ -150,6 +151,17 @@ Result<void> WriteInto(const std::string& path, std::string_view content, int fl
 }
 
 }  // namespace
+
+std::string PlaceOfOutput(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr int kMostLinks = 40;
+  fs::path place = FullPath(path);
+  std::error_code failed;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(place, failed); ++i) {
+    place = place.parent_path() / fs::read_symlink(place, failed);
+  }
+  return Resolved(place).string();
+}
 
 Result<void> WriteOutputFile(const std::string& given, std::string_view content, bool replace) {
   struct stat status {};

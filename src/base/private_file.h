@@ -25,6 +25,9 @@ Result<std::string> ReadToken(const std::string& path);
 // regular file (a device, a fifo) is written into. The message names the path for the person at the terminal.
 Result<void> WriteOutputFile(const std::string& path, std::string_view content, bool replace);
 
+// Where the content then is: a link may lead to nothing yet.
+std::string PlaceOfOutput(const std::string& path);
+
 // Whether a path, which need not exist, is this folder or lies in it after symbolic links are resolved.
 bool LiesIn(const std::string& path, const std::string& folder);
 

@@ -362,7 +362,8 @@ class FileHistory {
     for (const KnownVersion& other : latest_) {
       const std::size_t distance = Distance(other->sorted, sorted);
       if (distance > 2 * from_last) continue;
-      const bool has_come_back = HasComeBack(*other, *last, sorted);
+      // Not if lines are still there that it lacked, because a person would have had to type them again.
+      const bool has_come_back = HasComeBack(*other, *last, sorted) && !HasComeBack(*last, *other, sorted);
       near.push_back({other.get(), distance, has_come_back});
       if (has_come_back && distance < least && 2 * distance <= from_last) base = other.get(), least = distance;
     }

@@ -43,7 +43,8 @@ namespace {
 class ChangingTransport final : public Transport {
  public:
   using Change = std::function<Result<std::string>(const std::string& body)>;  // called from any thread
-  ChangingTransport(Transport& next, Change change) : next_(next), change_(std::move(change)) {}
+  explicit ChangingTransport(Transport& next) : next_(next) {}
+  void Use(Change change) { change_ = std::move(change); }  // while nothing is sent
   void Send(HttpRequest request, HttpResponseHandler& handler, std::stop_token stop, Done done) override {
     if (!request.body.empty()) {
       auto changed = change_(request.body);
@@ -55,14 +56,7 @@ class ChangingTransport final : public Transport {
 
  private:
   Transport& next_;
-  const Change change_;
-};
-
-// A turn with its input changed on the way. The turn refers to the others.
-struct ChangedTurn {
-  std::unique_ptr<ChangingTransport> transport;
-  std::unique_ptr<PresentFolders> present;
-  std::optional<LiveTurn> turn;
+  Change change_;
 };
 
 // The recorded turn, of a stored chat or an exported one.
@@ -78,7 +72,7 @@ class Recorded {
     if (!record || !record->requests) {
       return Fail(Reason::kNotReplayable, kRequestsNotOnRecord);
     }
-    options_ = TRY(LoadOptions(line_.flags, environment_));
+    present_ = TRY(PresentFolders::Open(TRY(LoadOptions(line_.flags, environment_)), nullptr, &transport_));
     for (std::size_t i = 0; i < record->requests->size() && body_.empty(); ++i) {
       if ((*record->requests)[i].purpose == SentRequest::Purpose::kTurn) body_ = TRY(bodies_.Of(*turn_, i));
     }
@@ -86,35 +80,32 @@ class Recorded {
     return {};
   }
 
-  Result<ChangedTurn> With(ChangingTransport::Change change) {
-    ChangedTurn changed{.transport = std::make_unique<ChangingTransport>(curl_, std::move(change)),
-                        .present = nullptr,
-                        .turn = std::nullopt};
-    changed.present = TRY(PresentFolders::Open(options_, nullptr, changed.transport.get()));
+  // The turn, with its input changed on the way.
+  Result<LiveTurn> With(ChangingTransport::Change change) {
+    transport_.Use(std::move(change));
     const auto model = line_.flags.find("model");
-    changed.turn.emplace(TRY(PrepareLive(*turn_, bodies_, TRY(AgentFor(*changed.present, chat_, *turn_)),
-                                         model == line_.flags.end() ? std::string() : model->second)));
-    return changed;
+    return PrepareLive(*turn_, bodies_, TRY(AgentFor(*present_, chat_, *turn_)),
+                       model == line_.flags.end() ? std::string() : model->second);
   }
 
   // The differences between both inputs. `now`: the first request of today.
   Result<MixedInput> Compare(const Executor& executor, std::string& now) {
-    const ChangedTurn caught = TRY(With([&now](const std::string& body) -> Result<std::string> {
+    const LiveTurn caught = TRY(With([&now](const std::string& body) -> Result<std::string> {
       if (now.empty()) now = body;
       return Fail(ErrorCode::kUnavailable, "this request is not sent");
     }));
     const auto provider = [](const std::string& model) { return model.substr(0, model.find('/')); };
-    const std::string& model = caught.turn->model.full_name;
+    const std::string& model = caught.model.full_name;
     if (provider(model) != provider(turn_->model)) {
       return Fail(ErrorCode::kInvalidArgument, "the turn was recorded with " + turn_->model + ", and " + model +
                                                    " is of another provider; choose one of the same with --model");
     }
-    const LiveRun run = RunLive(*caught.turn, {}, {}, executor);
+    const LiveRun run = RunLive(caught, {}, {}, executor);
     if (now.empty()) {
       return Fail(ErrorCode::kInvalidArgument,
                   model + " sends no requests" + (run.interaction.error ? ": " + run.interaction.error->message : ""));
     }
-    const auto drift = TRY(FindDrift(*turn_, bodies_, TRY(AgentFor(*caught.present, chat_, *turn_)), executor));
+    const auto drift = TRY(FindDrift(*turn_, bodies_, TRY(AgentFor(*present_, chat_, *turn_)), executor));
     return MixedInput::Of(body_, now, drift.found);
   }
 
@@ -123,8 +114,9 @@ class Recorded {
   const Environment& environment_;
   const RecordedChat& chat_;
   RequestBodies& bodies_;
-  Options options_;
   CurlTransport curl_;
+  ChangingTransport transport_{curl_};
+  std::unique_ptr<PresentFolders> present_;
   std::optional<Interaction> turn_;
   std::string body_;
 };
@@ -273,10 +265,10 @@ Exited Bisecting::Find(const RecordedChat& chat) {
   if (count > 0) {
     progress_.Begin({.doing = "asking", .things = "runs"});
     const std::vector<bool>* chosen = nullptr;  // of the test under way
-    ChangedTurn turn = TRY(recorded.With([&](const std::string& body) { return input.Mix(body, *chosen); }));
-    TRY(OfUse(live_.CheckPrice(*turn.turn)));
-    TRY(OfUse(live_.CheckJudges(*turn.turn, checks_, 1)));
-    const LiveTest test{.turn = *std::move(turn.turn), .grader = GraderFor(chat)};
+    LiveTurn turn = TRY(recorded.With([&](const std::string& body) { return input.Mix(body, *chosen); }));
+    TRY(OfUse(live_.CheckPrice(turn)));
+    TRY(OfUse(live_.CheckJudges(turn, checks_, 1)));
+    const LiveTest test{.turn = std::move(turn), .grader = GraderFor(chat)};
     const auto found = Bisect(count, {.together = static_cast<std::size_t>(line_.live.jobs)},
                               [&](const std::vector<bool>& is_current, std::size_t runs) {
                                 chosen = &is_current;

@@ -198,10 +198,16 @@ class CheckReader {
     return check;
   }
 
+  Result<std::string> ReadToolName(const Json& value, const std::string& at) const {
+    std::string name = TRY(ReadText(value, at));
+    if (std::ranges::all_of(name, IsToolNameCharacter)) return name;
+    return Reject(at, "is the name of no tool: those have letters, digits, _ and - only");
+  }
+
   Result<CallCheck> ReadCall(const Json& value, const std::string& at) const {
     TRY(CheckMembers(value, at, {"name", "arguments"}));
     if (!value.contains("name")) return Reject(at, "must have a member name: the name of a tool");
-    CallCheck call{.name = TRY(ReadText(value["name"], Below(at, "name")))};
+    CallCheck call{.name = TRY(ReadToolName(value["name"], Below(at, "name")))};
     if (!value.contains("arguments")) return call;
     const std::string below = Below(at, "arguments");
     if (!value["arguments"].is_object()) return Reject(below, "must be an object");
@@ -234,7 +240,7 @@ class CheckReader {
     std::vector<CallCheck> never;
     for (std::size_t i = 0; i < value.size(); ++i) {
       const std::string below = Below(at, i);
-      never.push_back(value[i].is_string() ? CallCheck{.name = TRY(ReadText(value[i], below))}
+      never.push_back(value[i].is_string() ? CallCheck{.name = TRY(ReadToolName(value[i], below))}
                                            : TRY(ReadCall(value[i], below)));
     }
     return never;

@@ -32,7 +32,7 @@ std::string Grader::Judge(const CommandCheck& check, const std::string& turn, co
   if (const Sandbox::State state = sandbox_.state(); !state.missing.empty()) {
     return program + " was not run, because there is no whole sandbox here: " + state.missing;
   }
-  Command command{.argv = {"/usr/bin/env", "--chdir=" + folder_, "--"},
+  Command command{.argv = {"/bin/sh", "-c", R"(cd -- "$0" && exec "$@")", folder_},
                   .environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8", "HOME=" + sandbox_.home()},
                   .directory = "/",
                   .input = turn,

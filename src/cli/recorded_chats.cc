@@ -50,10 +50,7 @@ struct Exported {
   std::set<std::string> seen{};                         // folders, so that no link leads round in a circle
 };
 
-bool IsChat(const std::string& path) {
-  const auto found = FindForeignChats(path);
-  return found && found->size() == 1 && found->front() == path;
-}
+bool IsChat(const std::string& path) { return IsFile(path) || IsChatFolder(path); }
 
 void AddExported(const std::string& path, Exported& exported) {
   constexpr std::size_t kMostFolders = 100'000;

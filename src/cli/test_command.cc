@@ -29,7 +29,7 @@
 #include "cli/recorded_chats.h"
 #include "cli/suite_checks.h"
 #include "cli/suite_report.h"
-#include "client/archive/chat_reader.h"
+#include "client/archive/chat_folder.h"
 #include "domain/codec.h"
 #include "engine/drift.h"
 #include "engine/elastic_pool.h"
@@ -285,19 +285,17 @@ Result<void> WriteReports(const SuiteReport& report, const CommandLine& line) {
   return all;
 }
 
-// Whether a file with this name could be one of the suite: of its chats, their checks, or what was accepted.
-bool IsOfSuite(const std::string& path, const std::vector<std::string>& suites) {
-  const std::string place = Resolved(FullPath(path)).string();
+// Whether a file at this place could be one of the suite: of its chats, their checks, or what was accepted.
+bool IsOfSuite(const std::string& place, const std::vector<std::string>& suites) {
   for (const std::string& what : suites) {
     const std::string named = RecordedChats::PathIn(what);
     if (named.empty()) continue;
-    const std::string folder = IsDirectory(named) ? named : ParentDirectory(Resolved(FullPath(named)).string());
+    const std::string given = Resolved(FullPath(named)).string();
+    const std::string folder = IsDirectory(given) && !IsChatFolder(given) ? given : ParentDirectory(given);
     if (!LiesIn(ParentDirectory(place), folder)) continue;
     if (place.ends_with(".json")) return true;
-    const std::string top = Resolved(FullPath(folder)).string();
-    for (std::string each = ParentDirectory(place); each.size() >= top.size() && each != "/";) {
-      if (IsFile(each + "/chat.json")) return true;
-      each = ParentDirectory(each);
+    for (std::string each = ParentDirectory(place); each.size() > folder.size(); each = ParentDirectory(each)) {
+      if (IsChatFolder(each)) return true;
     }
   }
   return false;
@@ -312,9 +310,11 @@ Result<void> CheckReports(const CommandLine& line) {
     if (!IsDirectory(ParentDirectory(path))) {
       return Fail(ErrorCode::kNotFound, "there is no folder " + ParentDirectory(path));
     }
-    const bool is_new = places.insert(Resolved(FullPath(path)).string()).second;
-    if (!is_new && !path.starts_with("/dev/")) return Fail(Reason::kFileExists, path + " cannot be two reports");
-    if (IsOfSuite(path, line.arguments)) {
+    const std::string place = PlaceOfOutput(path);
+    const bool is_new = places.insert(place).second;
+    const bool is_device = path.starts_with("/dev/") && !path.starts_with("/dev/shm/");
+    if (!is_new && !is_device) return Fail(Reason::kFileExists, path + " cannot be two reports");
+    if (IsOfSuite(place, line.arguments)) {
       return Fail(Reason::kFileExists, path + " is, or would count as, a part of the suite; no report replaces that");
     }
   }
@@ -329,7 +329,12 @@ Exited Record(const CommandLine& line, const Environment& environment) {
   if (line.arguments.size() != 1 || has_more) return Misused("--record CHAT takes one folder, and nothing else");
   auto stored = TRY(OfUse(FindStored(line.record, line.flags, environment)));
   if (!stored || stored->what.interaction) return Misused("--record takes a stored chat, as `reprise ls` lists it");
-  const std::string folder = line.arguments.front(), file = folder + "/" + stored->what.chat.str() + ".json";
+  const std::string folder = line.arguments.front(), name = stored->what.chat.str();
+  const std::string file = folder + "/" + name + ".json";
+  if (file.ends_with("/" + std::string(kSuiteFile)) || name == "chat") {  // another file of a suite has this name
+    return Misused("a suite has no chat in a file " + name + ".json; `reprise export " + name + " -o " + folder +
+                   "` writes a folder, with its secrets");
+  }
   if (IsFile(folder)) return Misused(folder + " is a file; --record takes the suite's folder");
   TRY(CreateDirectories(Disk(), folder));
   const auto recording = TRY(RecordForTests(stored->reader, stored->what.chat));
@@ -353,7 +358,7 @@ Exited RunTest(const CommandLine& line, const Environment& environment) {
   if (!line.record.empty()) return Record(line, environment);
   SetLogLevel(LogLevel::kError);  // failures of the recorded runs are not news
   const auto began = std::chrono::steady_clock::now();
-  TRY(CheckReports(line));
+  if (const auto checked = CheckReports(line); !checked) return Misused(checked.error().message);
   auto loaded = OfUse(LoadOptions(line.flags, environment));
   if (!loaded && loaded.error().error.Is(Reason::kUntrusted)) loaded.error().status = kExitUsage;
   const Options options = TRY(std::move(loaded));
@@ -362,11 +367,6 @@ Exited RunTest(const CommandLine& line, const Environment& environment) {
   std::optional<LiveRuns> live;
   if (line.live.runs > 0) live.emplace(line.live, counter, progress.emplace(counter, environment));
   auto present = TRY(OfUse(PresentFolders::Open(options)));
-  if (const auto agent = present->At(""); agent && agent->workspace.prompt) {
-    SetLogLevel(LogLevel::kWarning);  // of files that cannot be a part of the prompt
-    agent->workspace.prompt();
-    SetLogLevel(LogLevel::kError);
-  }
   Suite suite(line, std::move(present), live ? &*live : nullptr);
   RecordedChats chats(line.flags, environment);
   for (const std::string& what : line.arguments) {  // before the first run is paid

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/present_folders.h"
+#include "app/prompt_files.h"
 #include "base/logging.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
@@ -156,6 +157,10 @@ Exited RunWhatIf(const CommandLine& line, const Environment& environment) {
     return KeepWhatIf(line, environment, targets.front().what, targets.front().at);
   }
   const Options options = TRY(OfUse(LoadOptions(line.flags, environment)));
+  if (line.flags.contains("prompt-dir") &&
+      IsDirectory(options.prompt_dir)) {  // a change that is not made tries nothing
+    TRY(OfUse(PromptFolder(options, Resolved(options.workspace).string()).Check()));
+  }
   auto present = TRY(OfUse(PresentFolders::Open(options, TRY(OfUse(RulesIn(line.what_if.rules_file, environment))))));
   WorkCounter counter;
   Progress progress(counter, environment);  // before any thread, because it takes the signals

@@ -76,6 +76,7 @@ void Write(auto& out, const RunRecord& record, const Interaction& of) {
   if (record.request) out["request"] = ToJson(*record.request);
   if (!record.traceparent.empty()) out["traceparent"] = record.traceparent;
   if (record.names_model) out["names_model"] = true;
+  if (record.effort != Effort::kDefault) out["effort"] = ToString(record.effort);
   if (!record.program.empty()) out["program"] = record.program;
   if (record.redacted) out["redacted"] = true;
   if (record.what_if) out["what_if"] = *record.what_if;
@@ -108,6 +109,11 @@ Result<RunRecord> RecordFromJson(const Json& json, const Interaction& of) {
   if (reader.Find("files_from")) record.files_from = OptionalId(reader, "files_from");
   if (reader.Find("traceparent")) record.traceparent = reader.String("traceparent");
   record.names_model = reader.Bool("names_model", false);
+  if (const auto effort = reader.OptionalString("effort")) {
+    const auto known = ParseEffort(*effort);
+    if (!known) reader.Reject("effort");
+    record.effort = known.value_or(Effort::kDefault);
+  }
   record.program = reader.OptionalString("program").value_or("");
   record.redacted = reader.Bool("redacted", false);
   if (reader.Find("what_if")) {

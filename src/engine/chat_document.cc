@@ -106,6 +106,7 @@ class ForeignChatReader {
   explicit ForeignChatReader(ForeignChat& chat) : chat_(chat), states_(chat) {}
 
   Result<void> Read(std::vector<ForeignInteraction> documents, const Json& about) {
+    NoteSettings(about);
     chat_.title = TextMember(about, "title");
     chat_.created_at = ParseForeignTime(TextMember(about, "created_at"));
     chat_.updated_at = ParseForeignTime(TextMember(about, "updated_at"));
@@ -125,6 +126,17 @@ class ForeignChatReader {
   }
 
  private:
+  // A document from anywhere chooses no model and puts no words into the prompt.
+  void NoteSettings(const Json& about) {
+    constexpr std::pair<const char*, const char*> kSettings[] = {
+        {"chosen_model", "the model"}, {"effort", "the effort"}, {"instructions", "the instructions"}};
+    std::string left;
+    for (const auto& [member, name] : kSettings) {
+      if (!TextMember(about, member).empty()) left += (left.empty() ? "" : ", ") + std::string(name);
+    }
+    if (!left.empty()) chat_.notes.push_back("left out: " + left + " that were chosen for the chat");
+  }
+
   // Keeps the documents' numbers if all have one; otherwise numbers them in order of creation.
   Result<void> Number(std::vector<ForeignInteraction>& documents) {
     const bool own = std::ranges::all_of(

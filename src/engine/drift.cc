@@ -161,6 +161,16 @@ class States {
   std::vector<std::pair<std::uint32_t, const event::Compacted*>> changes_;
 };
 
+// The parts that only models with the ability get: pictures, PDF files, recordings.
+std::multiset<std::string> MediaIn(const Json& message) {
+  static const std::set<std::string> kKinds = {"image", "image_url",  "input_image", "document",
+                                               "file",  "input_file", "input_audio"};
+  std::multiset<std::string> media;
+  if (message.is_object() && kKinds.contains(TextMember(message, "type"))) media.insert(TextMember(message, "type"));
+  for (const Json& part : message.is_structured() ? message : Json::array()) media.merge(MediaIn(part));
+  return media;
+}
+
 std::string TextOrJson(const Json& value) { return value.is_string() ? value.get<std::string>() : DumpJson(value); }
 
 // --- the system prompt -----------------------------------------------------------------------------------------------
@@ -241,7 +251,11 @@ class Comparison {
       Difference first = FirstDifference(then, now, before.messages_path + "/" + std::to_string(i));
       Json rest = Json::array();  // more may differ than the first place
       for (std::size_t j = i; j < after.messages.size(); ++j) rest.push_back(Parsed(after.messages[j]));
-      return Add({.cause = is_shortened ? Drift::Cause::kCompaction : Drift::Cause::kProgram,
+      const bool is_of_media = MediaIn(then) != MediaIn(now);
+      return Add({.cause = is_of_media    ? Drift::Cause::kParameter
+                           : is_shortened ? Drift::Cause::kCompaction
+                                          : Drift::Cause::kProgram,
+                  .name = is_of_media ? "attachments" : "",
                   .path = std::move(first.path),
                   .before = TextOrNothing(first.before),
                   .after = TextOrNothing(first.after)},
@@ -480,14 +494,18 @@ class Comparison {
     for (const auto& [name, value] : after) before.try_emplace(name);
     for (const auto& [name, value] : before) {
       const std::string_view now = after[name];
-      if (value == now || name == "prompt_cache_key") continue;  // that is made of everything else
+      const bool is_made_of_others = name == "prompt_cache_key";
+      if (value == now || (is_made_of_others && !value.empty() && !now.empty())) continue;
       const Json was = Parsed(value), is = Parsed(now);
       if (was == is) continue;
+      const auto shown = [&](const Json& json) {
+        return is_made_of_others && !json.is_null() ? "(set)" : TextOrNothing(json);
+      };
       Add({.cause = Drift::Cause::kParameter,
            .name = name,
            .path = "/" + name,
-           .before = TextOrNothing(was),
-           .after = TextOrNothing(is)});
+           .before = shown(was),
+           .after = shown(is)});
     }
   }
 
@@ -503,7 +521,16 @@ class Comparison {
   std::set<std::tuple<Drift::Cause, std::string, std::string, std::string>> known_;
 };
 
-// The mode that the chat had then, as far as requests depend on it: a tool ends the planning.
+// nullopt: there is no parent, or it is not stored.
+Result<std::optional<AgentState>> ParentState(const Interaction& interaction, CheckpointStore& store) {
+  if (!interaction.parent_id) return std::nullopt;
+  auto loaded = store.LoadFinalState(interaction.chat_id, *interaction.parent_id);
+  if (!loaded && IsNotFound(loaded.error())) return std::nullopt;
+  return loaded;
+}
+
+}  // namespace
+
 ApprovalMode ModeThen(const PresentAgent& agent, const ToldBody& told) {
   const auto tools = agent.workspace.tools.Current();  // another thread may replace it meanwhile
   for (const Tool* const tool : tools->tools()) {
@@ -513,25 +540,6 @@ ApprovalMode ModeThen(const PresentAgent& agent, const ToldBody& told) {
   const ApprovalMode now = agent.options.approval_mode;
   return now == ApprovalMode::kPlan ? ApprovalMode::kAsk : now;
 }
-
-// nullopt: there is no parent, or it is not stored.
-Result<std::optional<AgentState>> ParentState(const Interaction& interaction, CheckpointStore& store) {
-  if (!interaction.parent_id) return std::nullopt;
-  auto loaded = store.LoadFinalState(interaction.chat_id, *interaction.parent_id);
-  if (!loaded && IsNotFound(loaded.error())) return std::nullopt;
-  return loaded;
-}
-
-// The tool in the form of any of the three interfaces.
-ToolSpec SpecOf(const std::string& name, const Json& tool) {
-  const Json& function = MemberOf(tool, "function").is_object() ? MemberOf(tool, "function") : tool;
-  const Json& schema = MemberOf(function, function.contains("input_schema") ? "input_schema" : "parameters");
-  return {.name = name,
-          .description = TextMember(function, "description"),
-          .parameters = schema.is_object() ? DumpJson(schema) : R"({"type":"object"})"};
-}
-
-}  // namespace
 
 Result<AgentState> StateBefore(const Interaction& interaction, CheckpointStore& store, std::uint32_t round) {
   const RunRecord record = interaction.record ? *interaction.record : TRY(DeriveRecord(interaction));
@@ -544,33 +552,24 @@ Result<AgentState> StateBefore(const Interaction& interaction, CheckpointStore& 
   return *std::move(state);
 }
 
-Result<TurnStart> StartOfTurn(const Interaction& interaction, RequestBodies& bodies, const PresentAgent& agent) {
-  const RunRecord record = interaction.record ? *interaction.record : TRY(DeriveRecord(interaction));
-  TurnStart start{.state = TRY(StateBefore(interaction, bodies.store(), 0))};
-  start.first_message = start.state.messages.size();
-  if (!record.requests || record.requests->empty()) return start;
-  const auto body = bodies.Of(interaction, 0);
-  if (!body && IsNotFound(body.error())) return start;
-  const std::string sent = TRY(body);
-  const ToldBody told = TRY(ReadTold(sent));
-  start.is_planning = ModeThen(agent, told) == ApprovalMode::kPlan;
-  for (const ToolServer& server : agent.workspace.tools.Servers()) {
-    if (server.state == ToolServer::State::kReady) continue;
-    for (const auto& [name, tool] : ToolsIn(told.tools)) {
-      if (name.starts_with(server.name + "__")) start.of_servers.push_back(SpecOf(name, tool));
-    }
+PresentAgent AgentOf(const Interaction& interaction, PresentAgent agent) {
+  const auto& record = interaction.record;
+  if (!record) return agent;
+  if (record->requests) agent.effort = record->effort;
+  if (record->names_model || record->requests) {
+    agent.chosen_model = record->names_model ? interaction.model : std::string();
   }
-  return start;
+  return agent;
 }
 
-Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bodies, const PresentAgent& agent,
+Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bodies, const PresentAgent& of_chat,
                               const Executor& executor) {
   if (interaction.user_message.empty()) return DriftReport();  // what a person did by hand
   if (!interaction.record || !interaction.record->requests) return Fail(Reason::kNotReplayable, kRequestsNotOnRecord);
   const RunRecord& record = *interaction.record;
   DriftReport report;
-  const std::string wanted = record.names_model ? interaction.model : agent.chosen_model;
-  auto model = agent.models.Resolve(wanted);
+  const PresentAgent agent = AgentOf(interaction, of_chat);
+  auto model = agent.models.Resolve(agent.chosen_model);
   const std::string name_now = model ? model->full_name : std::string();
   if (!model || name_now != interaction.model) {
     auto recorded = agent.models.Resolve(interaction.model);
@@ -598,7 +597,7 @@ Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bod
     const bool has_model = model && model->full_name == interaction.model;
     if (!has_model || !model->client->makes_drafts() || !state || !recorded) {
       report.not_compared.push_back(!has_model  ? "the model " + interaction.model + " is not configured"
-                                    : !recorded ? "a file that was sent has been deleted since"
+                                    : !recorded ? "a file that was sent is not here"
                                     : !state    ? "the record does not tell which results were cleared by then"
                                                 : "the model is a part of this program now");
       continue;

@@ -9,6 +9,7 @@
 #include "base/async.h"
 #include "base/text.h"
 #include "engine/request_body.h"
+#include "engine/told_request.h"
 #include "reprise/engine.h"
 #include "reprise/replay.h"
 #include "reprise/workspace_copies.h"
@@ -24,9 +25,10 @@ struct PresentAgent {
   const WorkspaceParts& workspace;
   const EngineOptions& options;
   const ModelDirectory& models;
-  std::string chosen_model{};  // ChatSummary::chosen_model
+  // ChatSummary's, for turns whose requests are not on record: another turn has those that it was sent with.
+  std::string chosen_model{};
   Effort effort = Effort::kDefault;
-  std::string instructions{};  // of the chat
+  std::string instructions{};
   DocumentReader* documents = nullptr;
   const Redactor* redactor = nullptr;  // of what tools say; null: nothing is removed
   const Guardrails* guards = nullptr;  // likewise; set with `redactor`
@@ -46,17 +48,13 @@ struct PresentAgent {
 Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bodies, const PresentAgent& agent,
                               const Executor& executor);
 
-// How a recorded turn began.
-struct TurnStart {
-  AgentState state;                    // before its first request
-  std::size_t first_message = 0;       // in `state`: those from here on came during the turn
-  bool is_planning = false;            // the model was told of the tool that ends ApprovalMode::kPlan
-  std::vector<ToolSpec> of_servers{};  // tools of MCP servers that are not connected now, as it was told of them
-};
+// The agent with the model and the effort that were chosen for the turn.
+PresentAgent AgentOf(const Interaction& interaction, PresentAgent agent);
 
-// kConflict (reason "not_replayable") if the record does not tell; failures of `bodies`. REQUIRES: CheckReplayable.
-Result<TurnStart> StartOfTurn(const Interaction& interaction, RequestBodies& bodies, const PresentAgent& agent);
-// The state before the turn's request in this round; it has neither grants nor tasks. Fails as StartOfTurn.
+// The mode that the chat had then, as far as requests depend on it: a tool ends the planning.
+ApprovalMode ModeThen(const PresentAgent& agent, const ToldBody& told);
+// The state before the turn's request in this round; it has neither grants nor tasks. kConflict (reason
+// "not_replayable") if the record does not tell. REQUIRES: CheckReplayable.
 Result<AgentState> StateBefore(const Interaction& interaction, CheckpointStore& store, std::uint32_t round);
 
 // For people, without a line end: "module 10-rules has changed", and a line each of what it was and is, shortened to

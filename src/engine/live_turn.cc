@@ -15,12 +15,14 @@
 #include "agent/agent_loop.h"
 #include "agent/deferred_tools.h"
 #include "agent/history.h"
+#include "agent/prompt.h"
 #include "approval/decision.h"
 #include "base/json.h"
 #include "base/mutex.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "domain/codec.h"
+#include "engine/prompt_parts.h"
 #include "engine/recording.h"
 #include "engine/run.h"
 #include "engine/run_guard.h"
@@ -390,20 +392,68 @@ std::vector<AnsweredCall> CallsOn(Recording recording, const std::vector<AgentEv
   return calls;
 }
 
+// The tool in the form of any of the three interfaces.
+ToolSpec SpecOf(const std::string& name, const Json& tool) {
+  const Json& function = MemberOf(tool, "function").is_object() ? MemberOf(tool, "function") : tool;
+  const Json& schema = MemberOf(function, function.contains("input_schema") ? "input_schema" : "parameters");
+  return {.name = name,
+          .description = TextMember(function, "description"),
+          .parameters = schema.is_object() ? DumpJson(schema) : R"({"type":"object"})"};
+}
+
+Result<TurnStart> StartOfTurn(const Interaction& interaction, RequestBodies& bodies, const PresentAgent& agent) {
+  const RunRecord record = interaction.record ? *interaction.record : TRY(DeriveRecord(interaction));
+  TurnStart start{.state = TRY(StateBefore(interaction, bodies.store(), 0)), .instructions = agent.instructions};
+  start.first_message = start.state.messages.size();
+  const auto requests = record.requests.value_or(std::vector<SentRequest>());
+  const auto first = std::ranges::find(requests, SentRequest::Purpose::kTurn, &SentRequest::purpose);
+  if (first == requests.end()) return start;
+  const auto index = static_cast<std::size_t>(first - requests.begin());
+  const auto body = bodies.Of(interaction, index);
+  if (!body && IsNotFound(body.error())) return start;
+  const std::string sent = TRY(body);
+  const ToldBody told = TRY(ReadTold(sent));
+  start.is_planning = ModeThen(agent, told) == ApprovalMode::kPlan;
+  const auto listed = TRY(bodies.WithLists(interaction, index));
+  const auto modules = listed && listed->modules ? SplitPrompt(told.system, *listed->modules) : std::nullopt;
+  if (modules) start.instructions.clear();
+  for (const PromptModule& module : modules.value_or(std::vector<PromptModule>())) {
+    if (module.name != kRequestPart && module.name != kHookPart) continue;
+    start.instructions += (start.instructions.empty() ? "" : "\n\n") + module.text;
+  }
+  for (const ToolServer& server : agent.workspace.tools.Servers()) {
+    if (server.state == ToolServer::State::kReady) continue;
+    bool is_told = false, is_denied = false;
+    for (const auto& [name, tool] : ToolsIn(told.tools)) {
+      if (!name.starts_with(server.name + "__")) continue;
+      const bool denied = agent.is_denied && agent.is_denied(name);
+      (denied ? is_denied : is_told) = true;
+      if (!denied) start.of_servers.push_back(SpecOf(name, tool));
+    }
+    for (const PromptModule& module : modules.value_or(std::vector<PromptModule>())) {
+      const bool is_of_server = module.name == std::string(kServerModule) + server.name;
+      if (is_of_server && (is_told || !is_denied)) {
+        start.words_of_servers.push_back({.name = module.name, .text = module.text, .is_plain = true});
+      }
+    }
+  }
+  return start;
+}
+
 }  // namespace
 
-Result<LiveTurn> PrepareLive(const Interaction& recorded, RequestBodies& bodies, const PresentAgent& agent,
+Result<LiveTurn> PrepareLive(const Interaction& recorded, RequestBodies& bodies, const PresentAgent& of_chat,
                              const std::string& model) {
-  const bool names_model = recorded.record && recorded.record->names_model;
-  const std::string& usual = names_model ? recorded.model : agent.chosen_model;
+  const PresentAgent agent = AgentOf(recorded, of_chat);
   LiveTurn turn{.agent = agent,
-                .model = TRY(agent.models.Resolve(model.empty() ? usual : model)),
+                .model = TRY(agent.models.Resolve(model.empty() ? agent.chosen_model : model)),
                 .like = recorded,
                 .start = TRY(StartOfTurn(recorded, bodies, agent)),
                 .calls = CallsOn(TRY(Recording::Of(recorded)), recorded.events),
                 .prompt = PromptFor(agent.workspace, recorded.chat_id),
                 .files = bodies.files()};
-  turn.prompt.instructions = agent.instructions;
+  turn.prompt.instructions = turn.start.instructions;
+  for (PromptModule& words : turn.start.words_of_servers) AddModule(turn.prompt, std::move(words));
   turn.like.events.clear();
   turn.like.final_agent_state.reset();
   turn.like.error.reset();

@@ -17,6 +17,8 @@
 #include "reprise/interaction.h"
 #include "reprise/message.h"
 #include "reprise/result.h"
+#include "reprise/system_prompt.h"
+#include "reprise/tool.h"
 
 // A recorded turn, taken once more by the agent of today with its model. The record answers the calls. A call that it
 // does not answer is refused, or runs in a copy of the workspace; no hook runs.
@@ -25,6 +27,16 @@
 //   const LiveRun run = RunLive(turn, {.delay = delay}, stop, executor);
 //   if (run.interaction.error) Warn(run.interaction.error->message);
 namespace reprise {
+
+// How the recorded turn began.
+struct TurnStart {
+  AgentState state;                    // before its first request
+  std::size_t first_message = 0;       // in `state`: those from here on came during the turn
+  bool is_planning = false;            // the model was told of the tool that ends ApprovalMode::kPlan
+  std::vector<ToolSpec> of_servers{};  // tools of MCP servers that are not connected now, as it was told of them
+  std::vector<PromptModule> words_of_servers{};  // likewise
+  std::string instructions{};                    // of the chat, the client and a hook
+};
 
 // A call of the recorded turn.
 struct AnsweredCall {
@@ -78,7 +90,8 @@ struct LiveRun {
 };
 
 // `model`: a full name; empty: the one that the turn would have today. What `agent` and `bodies` refer to must outlive
-// the result. kInvalidArgument (reason "unknown_model"); the failures of StartOfTurn and Recording::Of. REQUIRES:
+// the result. kInvalidArgument (reason "unknown_model"); kConflict (reason "not_replayable") if the record
+// does not tell how it began; the failures of `bodies` and Recording::Of. REQUIRES:
 // CheckReplayable.
 Result<LiveTurn> PrepareLive(const Interaction& recorded, RequestBodies& bodies, const PresentAgent& agent,
                              const std::string& model);

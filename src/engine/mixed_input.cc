@@ -233,8 +233,9 @@ void MixedInput::CompareTools(std::string_view recorded, std::string_view curren
 
 void MixedInput::CompareMember(const std::string& name, std::string_view recorded, std::string_view current) {
   Piece piece{.name = name, .recorded = TextIfAny(recorded), .current = TextIfAny(current)};
+  const bool has_both = piece.recorded && piece.current;
   const bool is_made_of_others = name == "prompt_cache_key";
-  if (!is_made_of_others && (!piece.recorded || !piece.current || Parsed(recorded) != Parsed(current))) {
+  if (!has_both || (!is_made_of_others && Parsed(recorded) != Parsed(current))) {
     piece.difference = Add({.cause = name == "model" ? Drift::Cause::kModel : Drift::Cause::kParameter,
                             .name = name,
                             .path = "/" + name,

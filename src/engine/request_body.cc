@@ -396,7 +396,8 @@ Result<std::string> AddUp(const SentBody& sent, std::string_view before, const M
       if (!id) return NotTheBody();
       auto content = Base64Of(*id, files);
       if (!content && IsNotFound(content.error())) {
-        return Fail(ErrorCode::kNotFound, "the request held " + piece.text.str() + ", which was deleted since");
+        return Fail(ErrorCode::kNotFound, "the request held " + piece.text.str() +
+                                              ", which is not here: it was deleted, or did not come along");
       }
       bytes = buffer = TRY(std::move(content));
     }

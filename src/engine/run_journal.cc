@@ -91,6 +91,9 @@ void ReadBegin(const Json& begin, InterruptedRun& run) {
     run.record.program = program->get<std::string>();
   }
   run.record.names_model = begin.contains("names_model");
+  if (const auto effort = begin.find("effort"); effort != begin.end()) {
+    run.record.effort = ParseEffort(effort->get<std::string>()).value();
+  }
   if (const auto from = begin.find("files_from"); from != begin.end()) run.record.files_from = IdOrNull(*from);
   if (const auto request = begin.find("request"); request != begin.end()) {
     run.record.request = ClientRequestFromJson(*request).value();
@@ -299,6 +302,7 @@ void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_discon
       begin["resumed_from"] = Json{{"interaction_id", from->interaction.str()}, {"call_ids", from->call_ids}};
     }
     if (record_.names_model) begin["names_model"] = true;
+    if (record_.effort != Effort::kDefault) begin["effort"] = ToString(record_.effort);
     if (record_.files_from) begin["files_from"] = record_.files_from->str();
     if (record_.request) begin["request"] = ToJson(*record_.request);
     if (approval_mode) begin["approval_mode"] = ToString(*approval_mode);

@@ -155,7 +155,8 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
                                         .resumed_from = beginning->resumed_from,
                                         .request = request.request,
                                         .files_from = files_from,
-                                        .names_model = !beginning->model.empty()});
+                                        .names_model = !beginning->model.empty(),
+                                        .effort = beginning->chat ? beginning->chat->effort : Effort::kDefault});
   Span span = BeginSpan(request.trace_parent);
   span.Link(beginning->resumed_span);
   journal.AddBegin(interaction, request.on_disconnect, waited.queued ? waited.queued->id : "", beginning->attached,

@@ -468,6 +468,7 @@ Result<Interaction> AsBranch(const Interaction& recorded, const WhatIf& what_if,
   record.first_message = then.first_message;
   record.resumed_from = then.resumed_from;
   record.names_model = then.names_model || made.model != recorded.model;
+  record.effort = then.effort;
   record.what_if = what_if.at;
   record.agenda_before.reset();
   const Agenda agenda_before = AgendaAfter(recorded, {});

@@ -61,6 +61,13 @@ TEST_CASE("SecretFinder: learns secrets", "[app]") {
   CHECK(text == "xxxxxxxxxxxxxxxxxxxxxxxxxx, xxxxxxxxxx, short");
 }
 
+TEST_CASE("SecretFinder: takes secrets from what tools have named", "[app]") {
+  SecretFinder finder({"hushed-secret"}, {});
+  Json state = {{"id", "hushed-secret"}, {"memory", {{{"type", "file"}, {"id", "hushed-secret.txt"}}}}};
+  finder.TakeFrom(state);
+  CHECK(state == Json{{"id", "hushed-secret"}, {"memory", {{{"type", "file"}, {"id", "xxxxxxxxxxxxx.txt"}}}}});
+}
+
 TEST_CASE("SecretFinder: leaves what names other turns", "[app]") {
   SecretFinder finder({}, {"int"});
   Json record = {{"files_from", "int_001"}, {"resumed_from", {{"interaction_id", "int_001"}}}, {"text", "int_001"}};

@@ -132,6 +132,14 @@ TEST_CASE("Blame: a version that was restored and then edited by hand", "[blame]
   CHECK(record.Blamed("/w/f", "1\n2\n3\n4\nby hand\n") == Origins{first, first, first, first, kPeople});
 }
 
+TEST_CASE("Blame: a line that a person types again is no restored version", "[blame]") {
+  Record record;
+  const auto first = record.Agent("/w/f", std::nullopt, "1\n2\n3\n");
+  record.NextTurn();
+  const auto second = record.Agent("/w/f", "1\nmine\n3\n", "1\nmine\n3\nadded\n");
+  CHECK(record.Blamed("/w/f", "1\n2\n3\nadded\n") == Origins{first, kPeople, first, second});
+}
+
 TEST_CASE("Blame: of equal lines that were added, removed or moved none counts for the agent", "[blame]") {
   Record record;
   const auto first = record.Agent("/w/f", "a {\n}\n", "a {\n}\nb {\n}\n");

@@ -6,6 +6,7 @@ tried with each provider's interface; the MORE_ ones, which do not depend on it,
 import json
 
 import pytest
+from support import documents
 from support.mcp import server_of
 from support.provider import text
 from support.recorded import Recorded
@@ -222,6 +223,8 @@ MORE_SETTINGS = {
     "a smaller window": ("anthropic", model(context_window=40_000), {("parameter", "max_tokens")}),
     "tokens for thinking": ("anthropic", model(thinking=2000), {("parameter", "thinking")}),
     "thinking as the model likes": ("anthropic", model(thinking="adaptive"), {("parameter", "thinking")}),
+    "no key of the cache": ("openai", model(cache="none"), {("parameter", "prompt_cache_key")}),
+    "no key of the other cache": ("openai_responses", model(cache="none"), {("parameter", "prompt_cache_key")}),
     "no cache": ("anthropic", model(cache="none"), {("parameter", "cache_control")}),
     "a search of the web as a tool": ("anthropic", {"web_search": True}, {("tool", "web_search")}),
     "a limit of an answer": ("openai_responses", model(max_output_tokens=777), {("parameter", "max_output_tokens")}),
@@ -342,6 +345,29 @@ def test_what_is_not_compared_of_mcp_servers_is_said(make_server, provider):
     config.write_text(json.dumps({**json.loads(config.read_text()), "tools": {"deny": ["bell__*"]}}))
     status, output, _ = reprise(server.home, *arguments)
     assert status == 1 and "tool bell__ring is gone" in output, output
+
+
+@pytest.mark.parametrize("changed", [{"models": {"test/scripted": {"context_window": 200_000, "abilities": {"images": False}}}}, {"files": {"max_image_bytes": 10}}])
+def test_a_picture_that_is_not_sent_any_more_is_a_setting(make_server, provider, changed):
+    config = {"models": {"test/scripted": {"context_window": 200_000, "abilities": {"images": True}}}}
+    server = make_server(provider, config=config)
+    picture = server.client.request("POST", "/chats/c/files?name=a.png", documents.png(), headers={"Content-Type": "image/png"}).json["id"]
+    provider.plan(text("Nice."))
+    server.client.turn("c", "Look.", attachments=[picture])
+    server.stop()
+    server = make_server(provider, home=server.home, config={**config, **changed})
+    report = server.client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded", "input": "current"}).expect(200, "replay_report").json
+    assert [(each["cause"], each["name"]) for each in report["drift"]] == [("parameter", "attachments")]
+
+
+def test_a_cache_key_that_is_new_is_named(make_server, provider):
+    server = make_server(provider, config={"models": {"test/scripted": {"context_window": 200_000, "cache": "none"}}})
+    provider.plan(text("Hello."))
+    server.client.turn("c", "Say hello.")
+    server.stop()
+    server = make_server(provider, home=server.home, config={"models": {"test/scripted": {"context_window": 200_000}}})
+    report = server.client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded", "input": "current"}).expect(200, "replay_report").json
+    assert [(each["cause"], each["name"], each["before"], each["after"]) for each in report["drift"]] == [("parameter", "prompt_cache_key", "", "(set)")]
 
 
 def test_a_named_model_stays_named(make_server, provider):

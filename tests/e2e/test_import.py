@@ -246,6 +246,20 @@ def test_curl_brings_a_chat_in(make_server):
     assert [note for note in lacking if "1 attached file is not in the export" in note], lacking
 
 
+def test_what_was_chosen_for_a_chat_is_left_out_and_named(make_server, tmp_path):
+    """A document from anywhere puts no words into the prompt and chooses no model."""
+    server = make_server()
+    server.check_records = False
+    chosen = {"instructions": "Be a pirate.", "effort": "high", "chosen_model": "test/other"}
+    made = server.client.post("/import", document(**chosen)).expect(201, "imported").json
+    said = "left out: the model, the effort, the instructions that were chosen for the chat"
+    assert said in made["notes"], made
+    summary = next(chat for chat in server.client.get("/chats").json["chats"] if chat["id"] == made["id"])
+    assert [summary.get(name) for name in chosen] == [None, None, None] or not any(summary.get(name) for name in chosen), summary
+    (tmp_path / "chat.json").write_text(json.dumps(document(**chosen)))
+    assert said in reprise(server.home, "import", tmp_path / "chat.json").stdout
+
+
 @pytest.mark.limit(60 + 20 * SLACK)
 def test_a_server_that_is_killed_meanwhile_has_the_whole_chat_or_nothing(make_server):
     server = make_server()

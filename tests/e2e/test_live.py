@@ -197,6 +197,50 @@ def test_tools_of_servers_that_are_not_connected_are_told_of_as_they_were(make_s
     assert told in provider.requests[-1].body["tools"]
 
 
+@pytest.mark.parametrize("denied", [[], ["dice__roll"]])
+def test_tools_and_words_of_servers_are_those_that_are_allowed_now(make_server, provider, denied):
+    dice = server_of('{"name": "roll", "description": "Rolls.", "inputSchema": {"type": "object"}}', '[{"type": "text", "text": "A 4."}]', instructions="Dice are loaded.")
+    server = make_server(provider, config={"mcpServers": {"dice": dice}, "approval_mode": "approve_all"})
+    eventually(lambda: server.client.get("/tools").json["servers"][0]["state"] == "ready", "the server is ready")
+    provider.plan(text("4"))
+    server.client.turn("c", "Roll.")
+    recorded = provider.requests[-1].raw
+    assert b"dice__roll" in recorded and b"Dice are loaded." in recorded
+    server.stop()
+    config = server.home.path / "server.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "tools": {"deny": denied}}))
+    provider.answer_with(lambda _: text("4"))
+    here = ["--data-dir", server.home.data, "--config", "server.json", "--workspace", server.home.workspace]
+    for command in (["test", "--live", 1, "c"], ["what-if", "c/int_001"]):
+        assert reprise(server.home, *command, *here)[0] == 0
+        now = provider.requests[-1].raw
+        assert (now == recorded) == (denied == []) and (b"dice" in now.lower()) == (denied == []), command
+
+
+@pytest.mark.parametrize("of", ["a client", "a hook"])
+def test_words_of_others_are_in_the_prompt_as_they_were(make_server, provider, tmp_path, of):
+    hook = {"event": "before_model", "command": ["/bin/sh", "-c", """echo '{"decision": "allow", "context": "Be a pirate."}'"""]}
+    server = make_server(provider, config={"hooks": [hook]} if of == "a hook" else {})
+    provider.plan(text("Arr."))
+    if of == "a client":
+        server.client.post("/v1/responses", {"model": "reprise", "input": "hi", "instructions": "Be a pirate."}).expect(200)
+    else:
+        server.client.turn("c", "hi")
+    recorded = provider.requests[-1].raw
+    chat = server.client.get("/chats").json["chats"][0]["id"]
+    assert b"Be a pirate." in recorded
+    server.stop()
+    here = ["--data-dir", server.home.data, "--config", "server.json", "--workspace", server.home.workspace]
+    provider.answer_with(lambda request: text("Arr." if b"pirate" in request.raw else "Hello."))
+    assert reprise(server.home, "export", chat, "-o", tmp_path, "--data-dir", server.home.data)[0] == 0
+    for what in (chat, tmp_path / chat):
+        for command in (["test", "--live", 1, what], ["what-if", f"{what}/int_001"]):
+            assert reprise(server.home, *command, *here)[0] == 0
+            assert provider.requests[-1].raw == recorded, command
+        status, output, _ = reprise(server.home, "bisect", f"{what}/int_001", "--check", "Arr", *here)
+        assert status == 1 and output.startswith("0 differences"), output
+
+
 @pytest.mark.parametrize("mode", ["plan", "ask"])
 def test_the_tool_for_plans_is_told_of_if_it_was(make_server, provider, mode):
     server = make_server(provider, config={"approval_mode": mode})
@@ -314,6 +358,20 @@ def test_a_grader(chat, suite, what):
         assert len(turn["problems"]) == 2 and turn["problems"][1].startswith("run 1: command: python3 " + said), turn
         assert len(turn["problems"][1]) < 400
     assert not processes("77777")
+
+
+@pytest.mark.skipif(not sandbox_works(), reason="no sandbox here")
+@pytest.mark.parametrize("name", ["a=b", "--help", "-c", "it is mine"])
+def test_a_grader_of_any_name_is_run(chat, suite, name):
+    check(suite, command=[f"./{name}"])
+    chat.provider.answer_with(script(("write_file", OTTER)))
+    for status in (0, 3):
+        (suite / name).write_text(f"#!/bin/sh\nexit {status}\n")
+        (suite / name).chmod(0o755)
+        assert live(chat, suite)["state"] == ("failed" if status else "passed")
+    check(suite, command=[name])  # no program of the system
+    said = live(chat, suite)["problems"][1]
+    assert f"command: {name} exits with 127" in said, said
 
 
 def test_a_grader_that_is_not_there(chat, suite):

@@ -32,6 +32,23 @@ def test_a_journal_is_there_only_while_it_runs(server, provider):
     assert not file.exists()
 
 
+def test_what_was_chosen_for_the_chat_stays_on_record(make_server, make_home, provider):
+    home = make_home()
+    first = make_server(provider, home=home)
+    first.client.post("/chats", {"id": "c", "effort": "high", "model": "test/other"}).expect(201)
+    provider.plan(tools(call("write_file", {"path": "out.txt", "content": "text"})), text("written"))
+    stream = first.client.start("c", "do it")
+    asked = stream.until("approval_required")
+    first.kill()
+    stream.close()
+    second = make_server(provider, home=home)
+    second.client.approve("c", "int_001", asked["approval_id"]).expect(200)
+    second.client.attach("c", "int_001", after=0).finish()
+    record = home.checkpoint("c", "int_001")["record"]
+    assert (record["effort"], record["names_model"]) == ("high", True)
+    assert [each.body["reasoning_effort"] for each in provider.requests] == ["high", "high"]
+
+
 @pytest.mark.parametrize("end", ["kill", "stop"])
 def test_a_pending_approval_survives_and_is_answered_once(make_server, make_home, provider, end):
     home = make_home()

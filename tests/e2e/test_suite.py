@@ -213,7 +213,7 @@ def test_reports(chat, suite):
     case = xml.fromstring(files[0].read_text()).find(".//testcase")
     assert case.get("name") == "int_001" and "<pirate> & no ]]> `more`." in case.find("failure").text
     assert "10-rules" in files[1].read_text() and "<pirate>" not in files[2].read_text() and "&#60;pirate&#62;" in files[2].read_text()
-    assert run(chat, suite, "--junit", "/nowhere/x.xml")[0] == 1
+    assert run(chat, suite, "--junit", "/nowhere/x.xml")[0] == 2
 
 
 @pytest.mark.parametrize(("arguments", "said"), [(["nothing-there"], "nothing-there"), ([], "WHAT"), (["--update", "c"], "--update"), (["c/int_009"], "int_009")])
@@ -405,6 +405,88 @@ def test_chats_at_any_depth_and_behind_links_are_tested(long):
     assert long.run()[0] == 1, "which are for no chat of this folder"
 
 
+def test_chats_of_any_name_hide_no_others(chat, suite):
+    assert reprise(chat.home, "export", "c", "-o", suite, "--data-dir", chat.home.data)[0] == 0
+    (suite / "c").rename(suite / "interactions")
+    (suite / "chat.json").write_text(chat.exported)
+    status, output, _ = run(chat, suite)
+    assert status == 0 and output.startswith("3 turns of 3 chats: 3 passed"), output
+    (suite / "suite.json").write_text('{"never": ["write_file"]}')
+    assert run(chat, suite)[1].count("never: ") == 3
+
+
+@pytest.mark.parametrize("name", ["chat", "suite"])
+def test_a_recording_replaces_no_other_file_of_the_suite(make_server, provider, tmp_path, name):
+    server = make_server(provider)
+    provider.plan(text("Hello."))
+    server.client.turn(name, "Say hello.")
+    server.stop()
+    suite = tmp_path / "suite"
+    suite.mkdir()
+    (suite / "suite.json").write_text('{"answer": {"contains": "Hello"}}')
+    status, _, messages = reprise(server.home, "test", "--record", name, "--force", suite, "--data-dir", server.home.data, "--config", "server.json")
+    assert status == 2 and "reprise export" in messages, messages
+    assert [path.read_text() for path in suite.iterdir()] == ['{"answer": {"contains": "Hello"}}']
+
+
+def test_what_a_chat_had_chosen_counts_for_the_turns_that_were_sent_with_it(make_server, provider, tmp_path):
+    """Its effort, its model and its instructions, however it is named and whatever was chosen since."""
+    server = make_server(provider)
+    client = server.client
+    def choose(**settings):
+        client.request("PATCH", "/chats/c", settings).expect(200)
+    client.post("/chats", {"id": "c", "instructions": "Be a pirate.", "effort": "high", "model": "test/other"}).expect(201)
+    provider.plan(text("Arr."), text("Hello."), text("Bye."))
+    client.turn("c", "one")
+    choose(instructions="Be a poet.", effort="low", model="test/third")
+    client.turn("c", "two")
+    choose(instructions="", effort=None, model=None)
+    client.turn("c", "three")
+    def sent_with(requests):
+        return [(each.body["model"], each.body.get("reasoning_effort"), [word for word in ("pirate", "poet") if word in each.raw.decode()]) for each in requests]
+    then = sent_with(provider.requests)
+    assert then[0] == ("other", "high", ["pirate"]) and then[1] == ("third", "low", ["poet"]) and then[2][1:] == (None, [])
+    replayed = [client.post(f"/chats/c/interactions/int_00{turn}/replay", {"mode": "recorded", "input": "current"}).expect(200, "replay_report").json["drift"] for turn in (1, 2, 3)]
+    assert replayed == [[], [], []]
+    server.stop()
+    here = ["--data-dir", server.home.data, "--config", "server.json", "--workspace", server.home.workspace]
+    assert reprise(server.home, "export", "c", "-o", tmp_path, "--data-dir", server.home.data)[0] == 0
+    assert reprise(server.home, "replay", "c", "--input", "current", *here)[0] == 0
+    provider.answer_with(lambda _: text("Ahoy."))
+    for what in ("c", tmp_path / "c"):
+        status, output, _ = reprise(server.home, "test", what, *here)
+        assert status == 0 and "3 passed" in output, output
+        for command in (["test", "--live", 1, "--jobs", 1], ["what-if", "--jobs", 1]):
+            asked = len(provider.requests)
+            assert reprise(server.home, *command, what, *here)[0] == 0
+            assert sent_with(provider.requests[asked:]) == then, (what, command)
+    status, output, _ = reprise(server.home, "import", tmp_path / "c", "--as", "again", "--data-dir", server.home.data)
+    assert status == 0, output
+
+
+@pytest.mark.parametrize("names", ["*", "write_*", "write_file ", "write file", "write.file"])
+def test_a_check_names_tools_that_can_be(chat, suite, names):
+    for checks in ({"never": [names]}, {"never": [{"name": names}]}, {"calls": {"mode": "subset", "list": [{"name": names}]}}):
+        (suite / "suite.json").write_text(json.dumps(checks))
+        status, output, _ = run(chat, suite)
+        assert status == 1 and "is the name of no tool" in output, (checks, output)
+
+
+def test_a_file_that_cannot_be_read_is_named(chat, suite):
+    assert reprise(chat.home, "export", "c", "-o", suite, "--data-dir", chat.home.data)[0] == 0
+    about = suite / "c" / "chat.json"
+    about.write_text(json.dumps({**json.loads(about.read_text()), "schema": 99}))
+    status, output, _ = run(chat, suite / "c")
+    assert status == 1 and "c/chat.json: its schema is not known here" in output, output
+    assert reprise(chat.home, "import", suite / "c", "--data-dir", chat.home.data)[0] == 1
+    about.unlink()
+    turn = suite / "c" / "interactions" / "int_001.json"
+    turn.unlink()
+    os.mkfifo(turn)
+    status, output, _ = run(chat, suite / "c")
+    assert status == 1 and "c/interactions/int_001.json: " in output, output
+
+
 def test_update_keeps_what_it_did_not_compare(chat, suite):
     accepted = suite / "trip.accepted.json"
     chat.write("prompt/10-rules.md", "You are a pirate.")
@@ -443,14 +525,24 @@ def test_a_rule_that_denies_a_recorded_call_is_named(chat, suite):
     assert run(chat, suite, config=denied)[0] == 1, "another rule"
 
 
+def test_reports_that_cannot_be_written_are_wrong_use(chat, suite, tmp_path):
+    for arguments in (["--junit", tmp_path], ["--junit", tmp_path / "no" / "a.xml"], ["--junit", tmp_path / "a", "--html", tmp_path / "a"]):
+        status, output, messages = run(chat, *arguments, suite)
+        assert (status, output) == (2, "") and messages, arguments
+
+
 @pytest.mark.parametrize("name", ["trip.json", "trip.checks.json", "new.json", "c/chat.json", "c/interactions/int_001.html"])
 def test_a_report_replaces_no_part_of_the_suite(chat, suite, name):
     assert reprise(chat.home, "export", "c", "-o", suite, "--data-dir", chat.home.data)[0] == 0
     before = {path: path.read_bytes() for path in suite.rglob("*") if path.is_file()}
     status, output, messages = run(chat, suite, "--html", suite / name)
-    assert (status, output) == (1, "") and "part of the suite" in messages, messages
+    assert (status, output) == (2, "") and "part of the suite" in messages, messages
     (suite.parent / "link").symlink_to(suite / "trip.json")
-    assert run(chat, suite / "trip.json", "--junit", suite.parent / "link")[0] == 1
+    assert run(chat, suite / "trip.json", "--junit", suite.parent / "link")[0] == 2
+    (suite.parent / "to nothing").symlink_to("suite/suite.json")
+    for alone in (suite, suite / "c", suite / "c" / "int_001"):
+        for place in (suite / "c.checks.json", suite / "c.accepted.json", suite / "suite.json", suite.parent / "to nothing"):
+            assert run(chat, alone, "--markdown", place)[0] == 2, (alone, place)
     assert {path: path.read_bytes() for path in suite.rglob("*") if path.is_file()} == before
 
 
@@ -462,10 +554,30 @@ def test_an_untrusted_configuration_is_wrong_use(chat, suite, tmp_path):
     assert status == 2 and "reprise trust" in messages, messages
 
 
+def test_what_is_left_out_of_the_prompt_is_named_by_each_command(chat, suite):
+    chat.write("prompt/15-voice.md", "Write {{nosuch}} sentences.")
+    for command, *arguments in (["test", suite], ["replay", "c", "--input", "current"], ["bisect", "c/int_001", "--max-cost", "0.01"], ["what-if", "c"]):
+        messages = chat.run(command, *arguments)[2]
+        assert messages.count("15-voice.md has the placeholder {{nosuch}}") == 1, (command, messages)
+        assert messages.count("\n") <= 2, messages
+
+
 def test_a_prompt_folder_that_is_not_there_is_wrong_use(chat, suite):
     for command in (["test", suite], ["replay", "c", "--input", "current"], ["what-if", "c/int_001"], ["bisect", "c/int_001"]):
         status, output, messages = reprise(chat.home, *command, "--data-dir", chat.home.data, "--config", "now.json", "--prompt-dir", "./pirte")
         assert status in (1, 2) and "pirte" in messages and output == "", (command, output, messages)
+
+
+def test_a_recording_has_no_secret_in_what_tools_have_named(make_server, provider, tmp_path):
+    server = make_server(provider)
+    server.check_records = False
+    provider.plan(tools(call("write_file", {"path": f"{SECRETS[1]}.txt", "content": "x"})), text("Written."))
+    server.client.turn("c", "Write.", approval_mode="approve_all")
+    server.stop()
+    suite = tmp_path / "suite"
+    assert reprise(server.home, "test", "--record", "c", suite, "--data-dir", server.home.data, "--config", "server.json")[0] == 0
+    assert SECRETS[1] not in (suite / "c.json").read_text()
+    assert reprise(server.home, "test", suite, "--config", "server.json", "--workspace", server.home.workspace)[0] == 0
 
 
 def test_a_recording_has_no_secret_in_the_name_of_a_file(make_server, provider, tmp_path):

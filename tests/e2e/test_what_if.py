@@ -249,6 +249,19 @@ def test_another_model_prompt_and_several_runs(world):
     assert all("You are a pirate." in each.body["messages"][0]["content"] for each in world.provider.requests[asked:])
 
 
+@pytest.mark.parametrize("words", ["{{nosuch}}", b"\xff", None])
+def test_a_prompt_that_cannot_be_used_tries_nothing(world, words):
+    world.record(READ)
+    prompt = world.home.path / "prompt"
+    prompt.mkdir(mode=0o700)
+    module = prompt / "15-voice.md"
+    module.write_bytes(words if isinstance(words, bytes) else (words or "fine").encode())
+    module.chmod(0o600 if words else 0o666)
+    asked = len(world.provider.requests)
+    output, messages = world.run("c", "--prompt-dir", prompt, status=2)
+    assert output == "" and "15-voice.md" in messages and len(world.provider.requests) == asked, messages
+
+
 # --- what does not run -------------------------------------------------------------------------------------------------
 
 

@@ -78,6 +78,17 @@ TEST_CASE("MixedInput: each difference stands for itself", "[bisect]") {
   CHECK(order.find(R"([{"name":"y"},{"name":"x","description":"old"},{"name":"gone"}])") != order.npos);
 }
 
+TEST_CASE("MixedInput: a key for the provider's cache differs if one input has none", "[bisect]") {
+  const std::string with = R"({"prompt_cache_key":"k1","messages":[]})", without = R"({"messages":[]})";
+  CHECK(Make(with, R"({"prompt_cache_key":"k2","messages":[]})").differences().empty());
+  for (const auto& [then, now] : {std::pair(with, without), std::pair(without, with)}) {
+    const MixedInput input = Make(then, now);
+    REQUIRE(input.differences().size() == 1);
+    CHECK(input.differences()[0].name == "prompt_cache_key");
+    CHECK(Mixed(input, now, {}) == then);
+  }
+}
+
 TEST_CASE("MixedInput: paragraphs that were replaced by as many are apart, and named by what is known", "[bisect]") {
   const auto body = [](const std::string& prompt) { return R"({"system":")" + prompt + R"(","messages":[]})"; };
   const std::string now = body(R"(A2\n\nB2\n\nC)");

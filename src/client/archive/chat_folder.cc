@@ -176,16 +176,18 @@ tl::unexpected<Error> Unusable(const std::string& where, std::string_view what) 
   return Fail(ErrorCode::kInvalidArgument, where + ": " + std::string(what));
 }
 
-bool IsChatFolder(const std::string& path) {
-  return IsDirectory(path + "/interactions") || IsFile(path + "/chat.json");
+// The text of a plain file.
+Result<std::string> ReadPlain(const std::string& path) {
+  auto text = Disk().ReadFile(path, kMaxDocumentBytes);
+  if (!text) return Fail(text.error().code, path + ": " + text.error().message);
+  if (LooksLikeJwe(*text)) return Unusable(path, "it is sealed; `reprise decrypt` makes a plain copy where its key is");
+  return text;
 }
 
 Result<Json> ReadObject(const std::string& path) {
-  const auto text = TRY(Disk().ReadFile(path, kMaxDocumentBytes));
-  auto json = ParseJson(text, kMaxChatDepth);
+  auto json = ParseJson(TRY(ReadPlain(path)), kMaxChatDepth);
   if (!json) return Unusable(path, json.error().message);
   if (!json->is_object()) return Unusable(path, "it is no JSON object");
-  if (LooksLikeJwe(text)) return Unusable(path, "it is sealed; `reprise decrypt` makes a plain copy where its key is");
   return json;
 }
 
@@ -228,9 +230,7 @@ Result<void> ReadFiles(const std::string& path, ForeignChat& chat) {
   for (const DirectoryEntry& entry : *entries) {
     if (entry.is_directory || !ParseFileName(entry.name)) continue;
     const std::string where = folder + "/" + entry.name;
-    const auto text = TRY(Disk().ReadFile(where, kMaxDocumentBytes));
-    if (LooksLikeJwe(text))
-      return Unusable(where, "it is sealed; `reprise decrypt` makes a plain copy where its key is");
+    const auto text = TRY(ReadPlain(where));
     const auto place = PlaceOfFile(text);
     if (!place) return Unusable(where, place.error().message);
     auto file = FileFromJson(*place, text);
@@ -249,9 +249,7 @@ Result<void> ReadBlobs(const std::string& path, ForeignChat& chat) {
     const auto name = entry.is_directory ? std::nullopt : ParseBlobName(entry.name);
     if (!name || *name == kBlobNames || *name == kBlobPosition) continue;
     const std::string where = folder + "/" + entry.name;
-    const auto text = TRY(Disk().ReadFile(where, kMaxDocumentBytes));
-    if (LooksLikeJwe(text))
-      return Unusable(where, "it is sealed; `reprise decrypt` makes a plain copy where its key is");
+    const auto text = TRY(ReadPlain(where));
     const auto json = ParseJson(text);
     if (!json) return Unusable(where, "it is not JSON");
     auto blob = BlobFromJson(*json);
@@ -263,14 +261,20 @@ Result<void> ReadBlobs(const std::string& path, ForeignChat& chat) {
 
 }  // namespace
 
+bool IsChatFolder(const std::string& path) {
+  return IsDirectory(path + "/interactions") && !IsDirectory(path + "/interactions/interactions");
+}
+
+// Other programs write a chat as a file of this name in a folder.
 Result<std::vector<std::string>> FindForeignChats(const std::string& path) {
-  if (IsFile(path) || (IsDirectory(path) && IsChatFolder(path))) return std::vector{path};
+  const auto is_chat = [](const std::string& folder) { return IsChatFolder(folder) || IsFile(folder + "/chat.json"); };
+  if (IsFile(path) || (IsDirectory(path) && is_chat(path))) return std::vector{path};
   if (!IsDirectory(path)) return Fail(ErrorCode::kNotFound, "there is no file or folder " + path);
   const auto entries = TRY(Disk().ListDirectory(path));
   std::vector<std::string> chats;
   for (const DirectoryEntry& entry : entries) {
     const std::string folder = path + "/" + entry.name;
-    if (entry.is_directory && !entry.name.starts_with('.') && IsChatFolder(folder)) chats.push_back(folder);
+    if (entry.is_directory && !entry.name.starts_with('.') && is_chat(folder)) chats.push_back(folder);
   }
   std::ranges::sort(chats);
   if (chats.empty()) return Fail(ErrorCode::kInvalidArgument, "there is no chat in " + path);
@@ -289,6 +293,9 @@ Result<ForeignChat> ReadForeignChat(const std::string& path) {
   chat.name = std::filesystem::absolute(path + "/").lexically_normal().parent_path().filename();
   if (IsFile(path + "/chat.json")) {
     about = TRY(ReadObject(path + "/chat.json"));
+    if (about.contains("schema") && about["schema"] != 1) {
+      return Unusable(path + "/chat.json", "its schema is not known here");
+    }
   }
   if (const std::string id = TextMember(about, "id"); !id.empty()) chat.name = id;
   auto documents = TRY(ReadFolder(path));

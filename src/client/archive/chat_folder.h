@@ -23,6 +23,9 @@ namespace reprise {
 Result<std::vector<Error>> WriteChatFolder(const std::string& directory, const Chat& chat, InteractionStore& store,
                                            FileStore& files, BlobStore& blobs, bool replace, WorkCounter& counter);
 
+// Whether the folder is one chat: it has its interactions, and is not a folder of chats, one of which has that name.
+bool IsChatFolder(const std::string& path);
+
 // The paths of the chats in `path`: a chat's folder or a JSON document is itself one, another folder holds some.
 // kNotFound; kInvalidArgument if it is none of these.
 Result<std::vector<std::string>> FindForeignChats(const std::string& path);

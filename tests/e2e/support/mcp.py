@@ -10,7 +10,7 @@ for line in sys.stdin:
     request = json.loads(line)
     result = {}
     if request.get("method") == "initialize":
-        result = {"protocolVersion": request["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+        result = {"protocolVersion": request["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}, **WORDS}
     elif request.get("method") == "tools/list":
         result = {"tools": [TOOL]}
     elif request.get("method") == "tools/call":
@@ -20,9 +20,9 @@ for line in sys.stdin:
 """
 
 
-def server_of(tool, answer):
+def server_of(tool, answer, instructions=None):
     """The configuration of a server with this tool. Both are Python expressions; `request` is the client's."""
-    return {"command": sys.executable, "args": ["-c", SERVER.replace("TOOL", tool).replace("ANSWER", answer)]}
+    return {"command": sys.executable, "args": ["-c", SERVER.replace("TOOL", tool).replace("WORDS", repr({"instructions": instructions} if instructions else {})).replace("ANSWER", answer)]}
 
 
 CHANGEABLE = r"""
