@@ -132,10 +132,9 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
   interaction.workspace = workspace->path;
   std::optional<InteractionId> files_from;
   std::optional<WorkspaceMoves::Plan> plan;
-  // A run that follows the head knows the head, and does not begin if it has moved.
-  const auto head = beginning->expected_head ? *beginning->expected_head
-                    : workspace_.is_on()     ? HeadOf(chat)
-                                             : std::nullopt;
+  // A run that follows the head knows the head, and does not begin if it has moved. A new chat has none.
+  const bool asks = !beginning->expected_head && !beginning->makes_chat && workspace_.is_on();
+  const auto head = asks ? HeadOf(chat) : beginning->expected_head.value_or(std::nullopt);
   if (request.files.restore) {
     plan = TRY(workspace_.Prepare(chat, head, beginning->parent, request.files));
   } else if (workspace_.is_on() && !beginning->makes_chat) {
