@@ -522,4 +522,14 @@ TEST_CASE("MovedTurns: a source cannot make up any number of notes", "[moves]") 
   for (const std::string& note : chat.notes) CHECK(note.size() < 200);
 }
 
+TEST_CASE("MovedTurns: JSON that is almost one, as other programs write it, is mended", "[moves]") {
+  // Python writes NaN, and numbers of any size.
+  const ForeignChat atif = Chat(
+      R"({"schema_version":"ATIF-v1.6","session_id":"s","final_metrics":{"cost":NaN},"steps":[)"
+      R"({"source":"user","message":"go","extra":{"reward":-Infinity,"seed":123456789012345678901234567890,"big":1e999}}]})");
+  CHECK(PromptsOf(atif) == std::vector<std::string>{"go"});
+  CHECK(PromptsOf(Chat(ClaudeLine("user", "1", "", std::string("\"a\0b\tc\"", 7), R"(,"n":1e999)"))) ==
+        std::vector<std::string>{std::string("a\0b\tc", 5)});
+}
+
 }  // namespace reprise::test::tools_test

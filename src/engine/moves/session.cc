@@ -134,10 +134,11 @@ std::unique_ptr<MovedSession> SessionOf(ReadSession session) {
   return std::make_unique<SessionInMemory>(std::move(session));
 }
 
-ReadSession ReadAll(RecordReader& reader, const Json& records) {
+ReadSession ReadAll(RecordReader& reader, Json records) {
   ReadSession read;
-  for (const Json& record : records) {
+  for (Json& record : records) {
     std::ranges::move(reader.Take(record), std::back_inserter(read.messages));
+    record = nullptr;  // both are large
     ++reader.record;
   }
   read.facts = std::move(reader.facts);
@@ -159,10 +160,10 @@ Result<Json> ParseForeignJson(std::string_view text, const std::string& where) {
   constexpr int kDepth = 6000;  // an export may nest each message in the one before it, with two levels for each
   text = WithoutMark(text);
   auto json = ParseJson(text, kDepth, DuplicateMembers::kLastWins);
-  if (!json && HasSurrogateEscape(text)) {
-    json = ParseJson(MendSurrogateEscapes(text), kDepth, DuplicateMembers::kLastWins);
-  }
   if (json) return json;
+  if (const auto mended = MendJson(text)) {
+    if (auto again = ParseJson(*mended, kDepth, DuplicateMembers::kLastWins)) return again;
+  }
   const Reason reason = json.error().Is(Reason::kTooDeep) ? Reason::kTooDeep : Reason::kInvalidDocument;
   return Fail(reason, where + ": " + json.error().message);
 }

@@ -142,9 +142,9 @@ struct ReadSession {
 };
 std::unique_ptr<MovedSession> SessionOf(ReadSession session);
 // All that the reader takes from an array of records.
-ReadSession ReadAll(RecordReader& reader, const Json& records);
+ReadSession ReadAll(RecordReader& reader, Json records);
 
-// Parses JSON of another program: of several equal members the last counts, and half surrogates are mended.
+// Parses JSON of another program: of several equal members the last counts, and what MendJson can mend is mended.
 Result<Json> ParseForeignJson(std::string_view text, const std::string& where);
 // A whole file of JSON. kInvalidArgument (reason "invalid_document") if it is none, or too large; kIo.
 Result<Json> ReadForeignJson(const SourceText& source);
