@@ -277,17 +277,33 @@ Result<std::optional<FoundSession>> FoundIn(const SourceText& source, const Move
   return found;
 }
 
+// Adds what DumpJson writes, without holding the text of more than a value that is so many levels below. Returns the
+// size.
+std::size_t AddDump(Sha256Sum& sum, const Json& json, int levels) {
+  std::size_t size = 0;
+  const auto add = [&](std::string_view text) { sum.Add(text), size += text.size(); };
+  if (levels == 0 || !json.is_structured()) return add(DumpJson(json)), size;
+  add(json.is_array() ? "[" : "{");
+  bool is_first = true;
+  for (const auto& each : json.items()) {
+    if (!std::exchange(is_first, false)) add(",");
+    if (json.is_object()) add(DumpJson(each.key()) + ":");
+    size += AddDump(sum, each.value(), levels - 1);
+  }
+  add(json.is_array() ? "]" : "}");
+  return size;
+}
+
 Result<void> ForEachStored(const SourceText& source, const MoveFormat& format, const std::string& path,
                            const std::function<Result<void>(FoundSession)>& visit,
                            const std::function<void(Error)>& failed) {
   const auto file = TRY(SqliteFile::Open(path));
-  return format.stored(*file, [&](const Result<Json>& session) -> Result<void> {
+  return format.stored(*file, [&](Result<Json> session) -> Result<void> {
     if (!session && !failed) return Fail(session.error());
     if (!session) return failed(session.error()), Result<void>();
     Sha256Sum sum;
-    const std::string text = DumpJson(*session);
-    sum.Add(text);
-    FoundSession found = TRY(Found(format, source, text.size(), SessionOf(format.read(*session, {})), &sum));
+    const std::size_t bytes = AddDump(sum, *session, /*levels=*/3);
+    FoundSession found = TRY(Found(format, source, bytes, SessionOf(format.read(*std::move(session))), &sum));
     found.digest = [digest = sum.Text()]() -> Result<std::string> { return digest; };
     return visit(std::move(found));
   });

@@ -35,8 +35,8 @@ struct MoveFormat {
   std::unique_ptr<RecordReader> (*reader)(const std::string& path) = nullptr;  // of kLines
   // Of kElements and kWhole.
   Result<std::unique_ptr<MovedSession>> (*document)(MovedDocument document, const std::string& path) = nullptr;
-  ReadSession (*read)(const Json& session, const std::string& path) = nullptr;  // of kTables
-  std::string_view table{};  // of kTables: one that only this tool has
+  ReadSession (*read)(Json session) = nullptr;  // of kTables
+  std::string_view table{};                     // of kTables: one that only this tool has
   Result<void> (*stored)(const SqliteFile& file, const VisitStored& visit) = nullptr;  // of kTables
   // Of kLines, if later lines change what earlier ones say. Null: OpenLines, with `reader`.
   Result<std::unique_ptr<MovedSession>> (*open)(const SourceText& source) = nullptr;
@@ -84,8 +84,8 @@ std::unique_ptr<RecordReader> ReadCodex(const std::string& path);
 std::unique_ptr<RecordReader> ReadGoose(const std::string& path);
 std::unique_ptr<RecordReader> ReadGeminiLines(const std::string& path);
 Result<std::unique_ptr<MovedSession>> OpenGeminiLog(const SourceText& source);
-ReadSession ReadGooseExport(const Json& session, const std::string& path);
-ReadSession ReadOpenCode(const Json& session, const std::string& path);
+ReadSession ReadGooseExport(Json session);
+ReadSession ReadOpenCode(Json session);
 using OpenedDocument = Result<std::unique_ptr<MovedSession>>;
 OpenedDocument OpenGooseExport(MovedDocument document, const std::string& path);
 OpenedDocument OpenGemini(MovedDocument document, const std::string& path);

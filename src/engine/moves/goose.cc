@@ -164,9 +164,9 @@ class GooseExportReader final : public RecordReader {
 
 std::unique_ptr<RecordReader> ReadGoose(const std::string&) { return std::make_unique<GooseReader>(); }
 
-ReadSession ReadGooseExport(const Json& session, const std::string&) {
+ReadSession ReadGooseExport(Json session) {
   GooseExportReader reader(session);
-  return ReadAll(reader, ListIn(session, "conversation"));
+  return ReadAll(reader, std::move(session["conversation"]));
 }
 
 OpenedDocument OpenGooseExport(MovedDocument document, const std::string&) {

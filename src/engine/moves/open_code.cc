@@ -62,8 +62,8 @@ class OpenCodeReader final : public RecordReader {
  public:
   // `storage` is the folder with session, message and part; empty for an export, which may have the messages of
   // sub-agents by their sessions.
-  OpenCodeReader(const Json& session, std::size_t records, fs::path storage, const Json& sub_agents = {})
-      : records_(records), storage_(std::move(storage)), sub_agents_(sub_agents) {
+  OpenCodeReader(const Json& session, std::size_t records, fs::path storage, Json sub_agents = {})
+      : records_(records), storage_(std::move(storage)), sub_agents_(std::move(sub_agents)) {
     const Json& time = MemberOf(session, "time");
     const Json& revert = MemberOf(session, "revert");
     facts = {.id = TextMember(session, "id"),
@@ -255,10 +255,10 @@ class OpenCodeReader final : public RecordReader {
 
 }  // namespace
 
-ReadSession ReadOpenCode(const Json& session, const std::string&) {
-  const Json& messages = ListIn(session, "messages");
-  OpenCodeReader reader(MemberOf(session, "info"), messages.size(), {}, MemberOf(session, "sub_agents"));
-  return ReadAll(reader, messages);
+ReadSession ReadOpenCode(Json session) {
+  Json messages = std::move(session["messages"]);
+  OpenCodeReader reader(MemberOf(session, "info"), messages.size(), {}, std::move(session["sub_agents"]));
+  return ReadAll(reader, std::move(messages));
 }
 
 OpenedDocument OpenOpenCode(MovedDocument document, const std::string& path) {
