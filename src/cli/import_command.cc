@@ -249,7 +249,7 @@ class SessionImport {
     if (!digest) return report_.Fail(session.source, digest.error()), Result<void>();
     const std::string name = has_own_name ? NameOfMoved(session, *digest) : asked_.as;
     if (has_own_name && target_.chats.contains(name)) return report_.AddKnown(), Result<void>();
-    auto turns = session.open().and_then(MovedTurns::Plan);
+    auto turns = session.plan();
     if (!turns && turns.error().code == ErrorCode::kNotFound) return report_.AddEmpty(), Result<void>();
     if (!turns) return report_.Fail(session.source, turns.error()), Result<void>();
     if (!has_own_name && std::exchange(is_named_, true)) return report_.Fail(session.source, OnlyOne()), Result<void>();

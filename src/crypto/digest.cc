@@ -13,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <memory>
 #include <system_error>
 #include <vector>
 
@@ -48,6 +49,15 @@ class Sha256 {
 };
 
 }  // namespace
+
+class Sha256Sum::Context : public Sha256 {};
+
+Sha256Sum::Sha256Sum() : context_(std::make_unique<Context>()) {}
+Sha256Sum::~Sha256Sum() = default;
+Sha256Sum::Sha256Sum(Sha256Sum&&) noexcept = default;
+Sha256Sum& Sha256Sum::operator=(Sha256Sum&&) noexcept = default;
+void Sha256Sum::Add(std::string_view piece) { context_->Add(piece.data(), piece.size()); }
+std::string Sha256Sum::Text() const { return context_->TextSoFar(); }
 
 std::string Sha256Digest(std::span<const std::string_view> parts) {
   Sha256 digest;

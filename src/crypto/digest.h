@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,22 @@
 #include "reprise/result.h"
 
 namespace reprise {
+
+// A digest of text that comes in pieces.
+class Sha256Sum {
+ public:
+  Sha256Sum();
+  ~Sha256Sum();
+  Sha256Sum(Sha256Sum&&) noexcept;
+  Sha256Sum& operator=(Sha256Sum&&) noexcept;
+  void Add(std::string_view piece);
+  // As Sha256Digest writes it, of the pieces so far.
+  std::string Text() const;
+
+ private:
+  class Context;
+  std::unique_ptr<Context> context_;
+};
 
 // "sha256:" and the hex digest of the concatenated parts.
 std::string Sha256Digest(std::span<const std::string_view> parts);

@@ -32,7 +32,7 @@ void Run(std::string_view input) {
   const auto format = RecognizeFormat(source, {});
   if (!format || *format == nullptr) return;
   (void)ForEachSession(source, **format, {}, [](const FoundSession& session) -> Result<void> {
-    const auto turns = session.open().and_then(MovedTurns::Plan);
+    const auto turns = session.plan();
     const auto chat = turns.and_then([](const auto& each) { return each->ReadAll("chat"); });
     if (chat) CheckChat(*chat);
     return {};

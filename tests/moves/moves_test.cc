@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "engine/moves/trees.h"
 #include "moves/read_text.h"
 #include "support/test.h"
@@ -70,6 +71,24 @@ TEST_CASE("MovedTurns: pieces of an answer are one message, also if a result sta
   CHECK(IsWellFormed(messages));
   CHECK(messages.size() == 4);
   CHECK(turn.usage.output_tokens == 5);
+}
+
+// The steps of a session that has these nodes as records.
+std::vector<MovedMessage> StepsOfTree(std::vector<MessageNode> nodes, LeftOut& left_out) {
+  class Reader final : public NodeReader {
+   public:
+    explicit Reader(std::vector<MessageNode> nodes) : nodes_(std::move(nodes)) {}
+    std::vector<MessageNode> Take(const Json&) override { return {nodes_[record]}; }
+
+   private:
+    const std::vector<MessageNode> nodes_;
+  };
+  const std::size_t count = nodes.size();
+  const auto session = OpenTree({.count = count, .load = [](std::size_t) -> Result<Json> { return Json(); }},
+                                std::make_unique<Reader>(std::move(nodes)));
+  auto steps = StepsOf(**session);
+  left_out.Add((*session)->left_out());
+  return steps;
 }
 
 TEST_CASE("MovedTurns: hostile links between messages end", "[moves]") {
@@ -311,13 +330,104 @@ TEST_CASE("MovedTurns: nothing in a transcript chooses a folder, a grant or a jo
 TEST_CASE("ForEachElement: elements are cut as they stand, whatever their strings hold", "[moves]") {
   const std::string text = R"( [ {"a":"],[\"\\"} ,[1,[2]],  "x,]" , 7 ] )";
   std::vector<std::string> elements;
-  REQUIRE(ForEachElement(SourceText::Of(text, "it"),
-                         [&](const SourcePlace& place, std::string_view element) -> Result<bool> {
-                           CHECK(text.substr(place.offset, place.length) == element);
-                           elements.emplace_back(element);
-                           return true;
-                         }));
+  REQUIRE(ForEachElement(SourceText::Of(text, "it"), [&](const ElementPlace& place) -> Result<bool> {
+    CHECK(place.number == elements.size() + 1);
+    elements.emplace_back(Trimmed(std::string_view(text).substr(place.offset, place.length)));
+    return true;
+  }));
   CHECK(elements == std::vector<std::string>{R"({"a":"],[\"\\"})", "[1,[2]]", R"("x,]")", "7"});
+}
+
+TEST_CASE("ReadDocument: the lists stay in the source, whatever strings and names hold", "[moves]") {
+  const std::string text =
+      " {\"a\":[1,{\"messages\":[2]}], \"mess\\u0061ges\" : [ {\"x\":\"]}\\\"\"} ,[1,[2]],\"s\" "
+      "],\"chat\":{\"b\":\"{\","
+      "\"history\":{\"messages\":{\"k\\\"\":{\"c\":[]}, \"l\":3},\"currentId\":\"l\"}},\"steps\":[],\"history\":7}\n";
+  const auto document = ReadDocument(SourceText::Of(text, "it"));
+  REQUIRE(document);
+  CHECK(DumpJson(document->rest) ==
+        R"({"a":[1,{"messages":[2]}],"messages":[{"x":"]}\""}],)"
+        R"("chat":{"b":"{","history":{"messages":{"k\"":{"c":[]}},"currentId":"l"}},"steps":[],"history":7})");
+  CHECK(text.substr(document->begin, document->end - document->begin) == Trimmed(text));
+  const Records messages = ElementsOf(*document, "messages["),
+                members = ElementsOf(*document, "chat.history.messages{");
+  REQUIRE(messages.count == 3);
+  CHECK(DumpJson(*messages.load(1)) == "[1,[2]]");
+  CHECK(DumpJson(*messages.load(2)) == R"("s")");
+  REQUIRE(members.count == 2);
+  CHECK(DumpJson(*members.load(0)) == R"({"k\"":{"c":[]}})");
+  CHECK(DumpJson(*members.load(1)) == R"({"l":3})");
+  CHECK(ElementsOf(*document, "steps[").count == 0);
+
+  for (std::size_t cut = 1; cut + 2 < text.size(); ++cut) {
+    CHECK(ReadDocument(SourceText::Of(text.substr(0, cut), "it")).error().message == "it: it is cut off");
+  }
+  const auto failure = [](const std::string& bad) { return ReadDocument(SourceText::Of(bad, "it")).error().message; };
+  CHECK(failure(R"({"messages":[1],"messages":[2]})") == "it: it has the list \"messages\" twice");
+  CHECK(failure("[1] 2") == "it: it is not one JSON value");
+  CHECK(failure("7") == "it: it is neither a JSON object nor an array");
+  CHECK(failure(R"({"messages":[1},"a":2})").starts_with("it: "));
+  const auto blank = ReadDocument(SourceText::Of("[1,,2]", "it"));
+  CHECK(ElementsOf(*blank, "[").load(1).error().message.starts_with("it, element 2: "));
+}
+
+TEST_CASE("MovedTurns: a session in one document may be larger than one of its messages may be", "[moves]") {
+  constexpr std::size_t kMessages = 9, kLarge = 8 << 20;
+  const std::string said(kLarge, 'x');
+  std::string gemini = R"({"sessionId":"s","projectHash":"h","messages":[)", chatgpt = R"([{"id":"c","mapping":{)";
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    const std::string id = std::to_string(i), comma = i == 0 ? "" : ",";
+    gemini += comma + R"({"id":")" + id + R"(","type":"user","content":")" + said + R"("})";
+    chatgpt += comma + "\"" + id + R"(":{"parent":")" + (i == 0 ? "" : std::to_string(i - 1)) +
+               R"(","message":{"author":{"role":"user"},"content":{"parts":[")" + said + R"("]}}})";
+  }
+  REQUIRE(gemini.size() > kMaxSourceRecord);
+  for (const std::string& text : {gemini + "]}", chatgpt + "}}]"}) {
+    const ForeignChat chat = Chat(text);
+    REQUIRE(chat.interactions.size() == kMessages);
+    for (const Interaction& each : chat.interactions) CHECK(each.user_message == said);
+  }
+}
+
+TEST_CASE("MovedTurns: the steps of a document are the same when they are read again", "[moves]") {
+  // Each tells of results and sub-agents before or twice what they are of.
+  const std::string call = R"({"id":"c","name":"f","args":{},"status":"success","result":[{"text":"done"}]})";
+  const std::string response = R"({"functionResponse":{"id":"c","name":"f","response":{"output":"early"}}})";
+  const std::string gemini =
+      R"({"sessionId":"s","projectHash":"h","messages":[{"id":"1","type":"user","content":"go"},)"
+      R"({"id":"2","type":"user","content":[)" +
+      response + R"(]},{"id":"3","type":"gemini","content":"a","toolCalls":[)" + call +
+      R"(]},{"id":"4","type":"user","content":[)" + response + "]}]}";
+  const std::string checkpoint =
+      R"([{"role":"user","parts":[{"text":"go"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}},)"
+      R"({"functionCall":{"name":"f","args":{}}}]},{"role":"user","parts":[)" +
+      response + R"(]},{"role":"user","parts":[)" + response + "]}]";
+  const std::string cline =
+      R"([{"role":"user","content":"go"},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]},)"
+      R"({"role":"user","content":"[f for 'a'] Result:\n\ndone"},{"role":"user","content":"[f for 'a'] Result:\n\nmore"}])";
+  const std::string atif =
+      R"({"schema_version":"ATIF-v1.6","session_id":"s","steps":[{"source":"user","message":"go"},)"
+      R"({"source":"agent","message":"","tool_calls":[{"tool_call_id":"a","function_name":"f"}],"observation":{"results":[)"
+      R"({"source_call_id":"a","content":"","subagent_trajectory_ref":[{"trajectory_id":"t"},{"trajectory_id":"t"}]}]}}],)"
+      R"("subagent_trajectories":[{"trajectory_id":"t","steps":[{"source":"agent","message":"nested"}]}]})";
+  for (const std::string& text : {gemini, checkpoint, cline, atif}) {
+    const SourceText source = SourceText::Of(text, "it");
+    const MoveFormat* const format = RecognizeFormat(source, {}).value();
+    REQUIRE(format != nullptr);
+    auto session = format->document(ReadDocument(source).value(), {}).value();
+    const auto shown = [&](std::size_t record) {
+      const auto read = session->Read(record).value();
+      std::string steps;
+      for (const MovedMessage& each : read) {
+        steps += std::to_string(static_cast<int>(each.kind)) + each.text + "," + each.call_id + "," + each.nested + ";";
+      }
+      return steps;
+    };
+    std::vector<std::string> first;
+    for (std::size_t i = 0; i < session->records(); ++i) first.push_back(shown(i));
+    for (std::size_t i = session->records(); i-- > 0;) CHECK(shown(i) == first[i]);
+    for (std::size_t i = 0; i < session->records(); ++i) CHECK(shown(i) == first[i]);
+  }
 }
 
 }  // namespace reprise::test::moves_test

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -24,7 +26,7 @@ inline Read ReadText(const std::string& text) {
   if (*format == nullptr) return {};
   Read read{.format = std::string((*format)->name)};
   const auto done = ForEachSession(source, **format, {}, [&](const FoundSession& session) -> Result<void> {
-    const auto turns = session.open().and_then(MovedTurns::Plan);
+    const auto turns = session.plan();
     read.chats.push_back(turns.and_then([](const auto& each) { return each->ReadAll("chat"); }));
     return {};
   });
@@ -40,6 +42,16 @@ inline ForeignChat Chat(const std::string& text) {
   INFO((read.chats[0] ? "" : read.chats[0].error().message));
   REQUIRE(read.chats[0]);
   return *read.chats[0];
+}
+
+// The steps of a session, read once.
+inline std::vector<MovedMessage> StepsOf(MovedSession& session) {
+  std::vector<MovedMessage> steps;
+  for (std::size_t record = 0; record < session.records(); ++record) {
+    auto read = session.Read(record).value();
+    std::ranges::move(read, std::back_inserter(steps));
+  }
+  return steps;
 }
 
 // A line of Claude Code.

@@ -379,11 +379,13 @@ TEST_CASE("MovedTurns: Cline's tokens are of their answers, and no tag of its ow
                         answer(20, 6, 0)};
   const auto usage_of = [&] {
     std::vector<TokenUsage> usage;
-    const ReadSession read = ReadCline(session, folder.File("api_conversation_history.json"));
-    for (const MovedMessage& each : read.messages) {
+    auto document = ReadDocument(SourceText::Of(DumpJson(session), "the task"));
+    const auto opened = OpenCline(*std::move(document), folder.File("api_conversation_history.json"));
+    const auto messages = StepsOf(**opened);
+    for (const MovedMessage& each : messages) {
       if (each.kind == MovedMessage::Kind::kAnswer) usage.push_back(each.usage);
     }
-    CHECK(read.messages.at(2).text == "one\ntwo");
+    CHECK(messages.at(2).text == "one\ntwo");
     return usage;
   };
   CHECK(usage_of() == std::vector<TokenUsage>{{.input_tokens = 40, .output_tokens = 5, .cache_read_tokens = 30},
@@ -443,7 +445,7 @@ TEST_CASE("MovedTurns: a sub-agent's file that changes meanwhile neither shifts 
     std::optional<Result<ForeignChat>> chat;
     REQUIRE(ForEachSession(*source, *format, path, [&](const FoundSession& session) -> Result<void> {
       digests.insert(*session.digest());
-      const auto turns = session.open().and_then(MovedTurns::Plan);
+      const auto turns = session.plan();
       later.empty() ? void(std::filesystem::remove(beside)) : write(beside, later);
       if (!later.empty()) digests.insert(*session.digest());
       chat = (*turns)->ReadAll("chat");
@@ -518,6 +520,16 @@ TEST_CASE("MovedTurns: a source cannot make up any number of notes", "[moves]") 
   CHECK(chat.notes.size() == 51);
   CHECK(chat.notes.back() == "left out: 2950 x thing of a further kind");
   for (const std::string& note : chat.notes) CHECK(note.size() < 200);
+}
+
+TEST_CASE("MovedTurns: JSON that is almost one, as other programs write it, is mended", "[moves]") {
+  // Python writes NaN, and numbers of any size.
+  const ForeignChat atif = Chat(
+      R"({"schema_version":"ATIF-v1.6","session_id":"s","final_metrics":{"cost":NaN},"steps":[)"
+      R"({"source":"user","message":"go","extra":{"reward":-Infinity,"seed":123456789012345678901234567890,"big":1e999}}]})");
+  CHECK(PromptsOf(atif) == std::vector<std::string>{"go"});
+  CHECK(PromptsOf(Chat(ClaudeLine("user", "1", "", std::string("\"a\0b\tc\"", 7), R"(,"n":1e999)"))) ==
+        std::vector<std::string>{std::string("a\0b\tc", 5)});
 }
 
 }  // namespace reprise::test::tools_test

@@ -211,7 +211,7 @@ class SessionsImport {
  private:
   Result<void> TryToAdd(const FoundSession& session) {
     const std::string name = as_ ? *as_ : NameOfMoved(session, TRY(session.digest()));
-    auto turns = session.open().and_then(MovedTurns::Plan);
+    auto turns = session.plan();
     if (!turns && turns.error().code == ErrorCode::kNotFound) return {};  // without any message
     if (turns && as_ && std::exchange(is_named_, true)) {
       return Fail(Reason::kInvalidParameter, "\"as\" is for one chat, and there are several");

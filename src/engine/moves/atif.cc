@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -18,29 +18,31 @@ using Kind = MovedMessage::Kind;
 
 constexpr int kMostTrajectories = 8;
 
-class AtifReader {
+// Its records are steps.
+class AtifReader final : public RecordReader {
  public:
-  explicit AtifReader(const Json& trajectory) : trajectory_(trajectory) {}
-
-  ReadSession Read() {
-    ReadSession read;
+  // `trajectory` is without its steps.
+  explicit AtifReader(Json trajectory) : trajectory_(std::move(trajectory)) {
     // Sub-agents and continuations share a session's id.
-    read.facts.id = TextMember(trajectory_, trajectory_.contains("trajectory_id") ? "trajectory_id" : "session_id");
-    read.facts.title = TextMember(MemberOf(trajectory_, "extra"), "title");  // ours
-    read.messages = StepsOf(trajectory_, 0);
-    if (!TextMember(trajectory_, "continued_trajectory_ref").empty())
-      left_out_.Add("continuation in a file of its own");
-    for (const MovedMessage& each : read.messages) {
-      if (!read.facts.created) read.facts.created = each.at;
-      read.facts.updated = std::max(read.facts.updated, each.at);
+    facts.id = TextMember(trajectory_, trajectory_.contains("trajectory_id") ? "trajectory_id" : "session_id");
+    facts.title = TextMember(MemberOf(trajectory_, "extra"), "title");  // ours
+    if (!TextMember(trajectory_, "continued_trajectory_ref").empty()) left_out.Add("continuation in a file of its own");
+  }
+
+  std::vector<MovedMessage> Take(const Json& json) override {
+    named_here_ = 0;
+    std::vector<MovedMessage> steps;
+    AddStep(json, model_, 0, steps);
+    for (const MovedMessage& each : steps) {
+      if (!facts.created) facts.created = each.at;
+      facts.updated = std::max(facts.updated, each.at);
     }
-    read.left_out = std::move(left_out_);
-    return read;
+    return steps;
   }
 
  private:
   std::vector<MovedMessage> StepsOf(const Json& trajectory, int depth) {
-    const std::string model = TextMember(MemberOf(trajectory, "agent"), "model_name");
+    const std::string model = ModelOf(trajectory);
     std::vector<MovedMessage> steps;
     const Named named = NamedIn(trajectory);
     const Named* const around = std::exchange(around_, &named);
@@ -48,6 +50,8 @@ class AtifReader {
     around_ = around;
     return steps;
   }
+
+  static std::string ModelOf(const Json& trajectory) { return TextMember(MemberOf(trajectory, "agent"), "model_name"); }
 
   void AddStep(const Json& json, const std::string& model, int depth, std::vector<MovedMessage>& steps) {
     const std::string source = TextMember(json, "source");
@@ -62,7 +66,7 @@ class AtifReader {
       step.kind = Kind::kSummary;
       steps.push_back(step);
     } else if (!step.text.empty()) {
-      left_out_.Add("message of the system");
+      left_out.Add("message of the system");
     }
     std::vector<const MovedBlock*> calls;
     for (const MovedBlock& block : step.blocks) {
@@ -84,7 +88,7 @@ class AtifReader {
     step.kind = Kind::kAnswer;
     step.group = "step " + std::to_string(CountIn(json, "step_id"));
     step.model = json.contains("model_name") ? TextMember(json, "model_name") : model;
-    if (!step.files.empty()) left_out_.Add("image of an answer", step.files.size());
+    if (!step.files.empty()) left_out.Add("image of an answer", step.files.size());
     step.files.clear();
     step.blocks.push_back({.kind = MovedBlock::Kind::kThinking, .text = TextMember(json, "reasoning_content")});
     step.blocks.push_back({.text = std::exchange(step.text, {})});
@@ -100,14 +104,14 @@ class AtifReader {
                   .cache_read_tokens = CountIn(metrics, "cached_tokens"),
                   .cache_write_tokens = CountIn(MemberOf(metrics, "extra"), "cache_write_tokens")};
     for (const char* ids : {"prompt_token_ids", "completion_token_ids", "logprobs"}) {
-      if (metrics.contains(ids)) left_out_.Add("list of token ids or probabilities");
+      if (metrics.contains(ids)) left_out.Add("list of token ids or probabilities");
     }
   }
 
   // A text, or parts of it with images that are files elsewhere.
   std::string TextWith(const Json& content, std::vector<MovedFile>& files) {
     for (const Json& part : content.is_array() ? content : Json::array()) {
-      if (TextMember(part, "type") == "image") left_out_.Add("image in a file of its own");
+      if (TextMember(part, "type") == "image") left_out.Add("image in a file of its own");
     }
     LeftOut ignored;
     return content.is_null() ? std::string() : ResultText(content, files, ignored);
@@ -156,9 +160,10 @@ class AtifReader {
 
   void AddSubAgent(const Json& ref, const std::string& call, int depth, std::vector<MovedMessage>& steps) {
     const Json* const named = depth < kMostTrajectories ? Find(ref) : nullptr;
-    if (named == nullptr) return left_out_.Add("sub-agent in a file of its own");
-    if (call.empty()) return left_out_.Add("sub-agent that no call names");
-    if (!read_.insert(named).second) return left_out_.Add("sub-agent that is named twice");
+    if (named == nullptr) return left_out.Add("sub-agent in a file of its own");
+    if (call.empty()) return left_out.Add("sub-agent that no call names");
+    const Naming here{.record = record, .number = named_here_++};
+    if (read_.emplace(named, here).first->second != here) return left_out.Add("sub-agent that is named twice");
     for (MovedMessage& step : StepsOf(*named, depth + 1)) {
       if (step.kind == Kind::kPrompt) continue;
       step.nested = call;
@@ -166,15 +171,25 @@ class AtifReader {
     }
   }
 
-  const Json& trajectory_;
+  // Where a sub-agent was first named.
+  struct Naming {
+    std::size_t record, number;
+    bool operator==(const Naming&) const = default;
+  };
+
+  const Json trajectory_;
+  const std::string model_ = ModelOf(trajectory_);
   const Named of_root_ = NamedIn(trajectory_);
-  const Named* around_ = &of_root_;  // of the trajectory whose steps are read
-  std::set<const Json*> read_;       // sub-agents: they may name each other
-  LeftOut left_out_;
+  const Named* around_ = &of_root_;     // of the trajectory whose steps are read
+  std::map<const Json*, Naming> read_;  // sub-agents: they may name each other
+  std::size_t named_here_ = 0;          // in this record
 };
 
 }  // namespace
 
-ReadSession ReadAtif(const Json& session, const std::string&) { return AtifReader(session).Read(); }
+OpenedDocument OpenAtif(MovedDocument document, const std::string&) {
+  auto reader = std::make_unique<AtifReader>(std::move(document.rest));
+  return OpenRecords(ElementsOf(document, "steps["), std::move(reader));
+}
 
 }  // namespace reprise

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -43,27 +44,26 @@ std::map<std::string, std::string> ImagesIn(const fs::path& folder) {
   return images;
 }
 
-class ChatGptReader {
+// Its records are members of the mapping.
+class ChatGptReader final : public NodeReader {
  public:
-  explicit ChatGptReader(const std::string& path)
-      : folder_(path.empty() ? path : fs::path(path).parent_path().string()) {}
+  ChatGptReader(const Json& session, const std::string& path)
+      : folder_(path.empty() ? path : fs::path(path).parent_path().string()) {
+    facts = {.id = TextMember(session, session.contains("conversation_id") ? "conversation_id" : "id"),
+             .title = TextMember(session, "title"),
+             .head = TextMember(session, "current_node"),
+             .created = TimeIn(MemberOf(session, "create_time")),
+             .updated = TimeIn(MemberOf(session, "update_time"))};
+    are_members = finds_calls = true;
+  }
 
-  ReadSession Read(const Json& session) {
-    ReadSession read;
-    read.facts = {.id = TextMember(session, session.contains("conversation_id") ? "conversation_id" : "id"),
-                  .title = TextMember(session, "title"),
-                  .head = TextMember(session, "current_node"),
-                  .created = TimeIn(MemberOf(session, "create_time")),
-                  .updated = TimeIn(MemberOf(session, "update_time"))};
+  std::vector<MessageNode> Take(const Json& json) override {
     std::vector<MessageNode> nodes;
-    for (const auto& [id, node] : MemberOf(session, "mapping").items()) {
+    for (const auto& [id, node] : json.items()) {
       nodes.push_back(
           {.id = id, .parent = TextMember(node, "parent"), .steps = StepsOf(id, MemberOf(node, "message"))});
     }
-    NameCalls(nodes);
-    read.messages = StepsOfTree(std::move(nodes), left_out_);
-    read.left_out = std::move(left_out_);
-    return read;
+    return nodes;
   }
 
  private:
@@ -75,7 +75,7 @@ class ChatGptReader {
     MovedMessage step{.at = TimeIn(MemberOf(message, "create_time")), .model = TextMember(metadata, "model_slug")};
     const bool is_thinking = TakeContent(MemberOf(message, "content"), step);
     if (MemberOf(metadata, "is_visually_hidden_from_conversation") == true || role == "system") {
-      if (!IsBlank(step.text)) left_out_.Add("message that the tool added by itself");
+      if (!IsBlank(step.text)) left_out.Add("message that the tool added by itself");
       return {};
     }
     if (role == "tool") {
@@ -88,7 +88,7 @@ class ChatGptReader {
       if (is_call)
         block = {.kind = MovedBlock::Kind::kCall, .text = Arguments(block.text), .id = "call_" + id, .name = recipient};
       if (block.kind != MovedBlock::Kind::kText || !block.text.empty()) step.blocks.push_back(std::move(block));
-      if (!step.files.empty()) left_out_.Add("image of an answer", step.files.size());
+      if (!step.files.empty()) left_out.Add("image of an answer", step.files.size());
       step.files.clear();
       if (step.blocks.empty()) return {};
     } else if (role != "user" || (step.text.empty() && step.files.empty())) {
@@ -122,7 +122,7 @@ class ChatGptReader {
       } else if (auto file = FileOf(TextMember(part, "asset_pointer"))) {
         step.files.push_back(*std::move(file));
       } else {
-        left_out_.Add("attachment (" + FirstWords(TextMember(part, "content_type")) + ")");
+        left_out.Add("attachment (" + FirstWords(TextMember(part, "content_type")) + ")");
       }
     }
     return type == "reasoning_recap";
@@ -145,31 +145,14 @@ class ChatGptReader {
     return MovedFile{.filename = found->first, .mime_type = std::move(type), .content = *std::move(content)};
   }
 
-  // A result says no call: it is that of the call before it.
-  static void NameCalls(std::vector<MessageNode>& nodes) {
-    std::map<std::string, const MessageNode*> by_id;
-    for (const MessageNode& node : nodes) by_id.emplace(node.id, &node);
-    for (MessageNode& node : nodes) {
-      if (node.steps.empty() || node.steps.front().kind != Kind::kResult) continue;
-      const MessageNode* before = &node;
-      for (int steps = 0; steps < 32 && node.steps.front().call_id.empty(); ++steps) {
-        const auto parent = by_id.find(before->parent);
-        if (parent == by_id.end()) break;
-        before = parent->second;
-        if (before->steps.empty() || before->steps.front().blocks.empty()) continue;
-        const MovedBlock& block = before->steps.front().blocks.front();
-        if (block.kind == MovedBlock::Kind::kCall) node.steps.front().call_id = block.id;
-      }
-    }
-  }
-
   const std::string folder_;  // of the export; empty: not known
   std::optional<std::map<std::string, std::string>> images_;
-  LeftOut left_out_;
 };
 
 }  // namespace
 
-ReadSession ReadChatGpt(const Json& session, const std::string& path) { return ChatGptReader(path).Read(session); }
+OpenedDocument OpenChatGpt(MovedDocument document, const std::string& path) {
+  return OpenTree(ElementsOf(document, "mapping{"), std::make_unique<ChatGptReader>(document.rest, path));
+}
 
 }  // namespace reprise

@@ -2,14 +2,17 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "engine/moves/formats.h"
 
 namespace reprise {
@@ -78,33 +81,45 @@ Json WithoutResults(const Json& content, std::vector<OpenCall>& open, std::vecto
   return kept;
 }
 
-Json FileBeside(const std::string& path, const char* name) {
-  return ReadForeignJson((std::filesystem::path(path).parent_path() / name).string()).value_or(Json());
+std::string Beside(const std::string& path, const char* name) {
+  return (std::filesystem::path(path).parent_path() / name).string();
 }
 
-// The tokens of each request, as the interface was told of them.
-std::vector<MovedMessage> RequestsIn(const Json& shown) {
-  std::vector<MovedMessage> requests;
-  for (const Json& each : shown.is_array() ? shown : Json::array()) {
-    if (TextMember(each, "say") != "api_req_started") continue;
+// A request to a model.
+struct Request {
+  std::optional<Timestamp> at{};
+  TokenUsage usage{};
+};
+
+// The tokens of each request, as the interface was told of them in the file.
+std::vector<Request> RequestsIn(const std::string& file) {
+  std::vector<Request> requests;
+  const auto source = SourceText::Open(file);
+  if (!source) return requests;
+  // Without the rest of a file that cannot be read.
+  (void)ForEachElement(*source, [&](const ElementPlace& at) -> Result<bool> {
+    if (at.length > kMaxSourceRecord) return true;
+    const std::string text = TRY(source->Read(at.offset, static_cast<std::size_t>(at.length)));
+    const Json each = TRY(ParseForeignJson(text, file));
+    if (TextMember(each, "say") != "api_req_started") return true;
     const auto told = ParseForeignJson(TextMember(each, "text"), {});
-    if (!told) continue;
-    MovedMessage request{.at = TimeIn(MemberOf(each, "ts"))};
-    request.usage = UsageOf(CountIn(*told, "tokensIn"), CountIn(*told, "tokensOut"), CountIn(*told, "cacheReads"),
-                            CountIn(*told, "cacheWrites"));
-    requests.push_back(std::move(request));
-  }
+    if (!told) return true;
+    requests.push_back({.at = TimeIn(MemberOf(each, "ts")),
+                        .usage = UsageOf(CountIn(*told, "tokensIn"), CountIn(*told, "tokensOut"),
+                                         CountIn(*told, "cacheReads"), CountIn(*told, "cacheWrites"))});
+    return true;
+  });
   return requests;
 }
 
 // The request that an answer is from: of the next ones, some of which may have failed, the first that had as many
 // tokens as the message says; just the next if it says nothing. Without one there is what the message says, which tells
 // the cache's tokens as one number.
-MovedMessage RequestOf(const Json& message, const std::vector<MovedMessage>& requests, std::size_t& next) {
+Request RequestOf(const Json& message, const std::vector<Request>& requests, std::size_t& next) {
   const Json& tokens = MemberOf(MemberOf(message, "metrics"), "tokens");
-  MovedMessage told;
+  Request told;
   told.usage = UsageOf(CountIn(tokens, "prompt"), CountIn(tokens, "completion"), CountIn(tokens, "cached"), 0);
-  const auto is_it = [&](const MovedMessage& request) {
+  const auto is_it = [&](const Request& request) {
     return !tokens.is_object() || (request.usage.input_tokens == told.usage.input_tokens &&
                                    request.usage.output_tokens == told.usage.output_tokens);
   };
@@ -118,37 +133,47 @@ MovedMessage RequestOf(const Json& message, const std::vector<MovedMessage>& req
 
 }  // namespace
 
-ReadSession ReadCline(const Json& session, const std::string& path) {
-  ReadSession read;
-  const Json shown = path.empty() ? Json() : FileBeside(path, "ui_messages.json");
-  const Json metadata = path.empty() ? Json() : FileBeside(path, "task_metadata.json");
-  const auto requests = RequestsIn(shown);
-  const Json& models = ListIn(metadata, "model_usage");
-  if (!models.empty()) {
-    read.messages.push_back({.kind = Kind::kModel, .model = TextMember(models.back(), "model_id")});
+namespace {
+
+// Its records are messages.
+class ClineReader final : public RecordReader {
+ public:
+  explicit ClineReader(const std::string& path) {
+    if (path.empty()) return;
+    facts.id = std::filesystem::path(path).parent_path().filename().string();
+    requests_ = RequestsIn(Beside(path, "ui_messages.json"));
+    const auto metadata = ReadForeignJson(Beside(path, "task_metadata.json")).value_or(Json());
+    const Json& models = ListIn(metadata, "model_usage");
+    if (!models.empty()) model_ = TextMember(models.back(), "model_id");
   }
-  read.facts.id = std::filesystem::path(path).parent_path().filename().string();
-  std::size_t answers = 0, next_request = 0;
-  std::vector<OpenCall> open;
-  for (const Json& message : session) {
-    std::vector<MovedMessage> results;
+
+  std::vector<MovedMessage> Take(const Json& message) override {
+    const bool is_first = record >= read_;  // reading
+    read_ = std::max(read_, record + 1);
     const bool is_answer = TextMember(message, "role") == "assistant";
+    std::vector<MovedMessage> messages;
+    if (record == 0 && !model_.empty()) messages.push_back({.kind = Kind::kModel, .model = model_});
+    if (is_first && !is_answer && !open_.empty()) open_before_.emplace(record, open_);
+    if (is_first) open_.clear();
+    std::vector<MovedMessage> results;
+    auto open = is_answer ? open_before_.end() : open_before_.find(record);
+    std::vector<OpenCall> calls = open == open_before_.end() ? std::vector<OpenCall>() : open->second;
     const Json& whole = MemberOf(message, "content");
     AnthropicContent content =
-        ReadAnthropicContent(is_answer ? whole : WithoutResults(whole, open, results, read.left_out), read.left_out);
+        ReadAnthropicContent(is_answer ? whole : WithoutResults(whole, calls, results, left_out), left_out);
     std::ranges::move(results, std::back_inserter(content.results));
-    open.clear();
     MovedMessage& said = content.message;
     auto at = TimeIn(MemberOf(message, "ts"));
     if (is_answer) {
       for (const MovedBlock& block : said.blocks) {
-        if (block.kind == MovedBlock::Kind::kCall) open.push_back({.id = block.id, .name = block.name});
+        if (is_first && block.kind == MovedBlock::Kind::kCall) open_.push_back({.id = block.id, .name = block.name});
       }
       said.kind = Kind::kAnswer;
       said.text.clear();
-      said.group = "answer " + std::to_string(answers++);
+      said.group = "answer " + std::to_string(record);
       said.model = TextMember(MemberOf(message, "modelInfo"), "modelId");
-      const MovedMessage request = RequestOf(message, requests, next_request);
+      if (is_first) requests_of_.emplace(record, RequestOf(message, requests_, next_request_));
+      const Request& request = requests_of_.at(record);
       said.usage = request.usage;
       at = at ? at : request.at;
     } else {
@@ -157,14 +182,43 @@ ReadSession ReadCline(const Json& session, const std::string& path) {
     said.at = at;
     for (MovedMessage& result : content.results) {
       result.at = at;
-      read.messages.push_back(std::move(result));
+      messages.push_back(std::move(result));
     }
-    if (said.kind == Kind::kAnswer || !said.text.empty() || !said.files.empty())
-      read.messages.push_back(std::move(said));
-    if (!read.facts.created) read.facts.created = at;
-    read.facts.updated = std::max(read.facts.updated, at);
+    if (said.kind == Kind::kAnswer || !said.text.empty() || !said.files.empty()) messages.push_back(std::move(said));
+    if (!facts.created) facts.created = at;
+    facts.updated = std::max(facts.updated, at);
+    return messages;
   }
-  return read;
+
+ private:
+  std::string model_;  // the last one that the task used
+  std::vector<Request> requests_;
+  // What was known of a record when all were read in order.
+  std::unordered_map<std::size_t, std::vector<OpenCall>> open_before_;  // calls without results
+  std::unordered_map<std::size_t, Request> requests_of_;                // of answers
+  std::size_t read_ = 0;                                                // records
+  std::vector<OpenCall> open_;
+  std::size_t next_request_ = 0;
+};
+
+}  // namespace
+
+bool IsClineMessage(const Json& json) {
+  const Json& content = MemberOf(json, "content");
+  const std::string role = TextMember(json, "role");
+  // Others, such as OpenAI's, have further roles, or calls beside the content.
+  return (role == "user" || role == "assistant") && (content.is_array() || content.is_string()) &&
+         !json.contains("created") && !json.contains("tool_calls");
+}
+
+OpenedDocument OpenCline(MovedDocument document, const std::string& path) {
+  Records records = ElementsOf(document, "[");
+  auto load = [source = document.source, load = std::move(records.load)](std::size_t record) -> Result<Json> {
+    Json message = TRY(load(record));
+    if (!IsClineMessage(message)) return NoSessionOf("Cline", source);
+    return message;
+  };
+  return OpenRecords({.count = records.count, .load = std::move(load)}, std::make_unique<ClineReader>(path));
 }
 
 }  // namespace reprise

@@ -64,14 +64,7 @@ bool IsGooseExport(const Json& json) {
   return HasText(json, "working_dir") && MemberOf(json, "conversation").is_array();
 }
 bool IsCline(const Json& json) {
-  const auto is_message = [](const Json& each) {
-    const Json& content = MemberOf(each, "content");
-    const std::string role = TextMember(each, "role");
-    // Others, such as OpenAI's, have further roles, or calls beside the content.
-    return (role == "user" || role == "assistant") && (content.is_array() || content.is_string()) &&
-           !each.contains("created") && !each.contains("tool_calls");
-  };
-  return json.is_array() && !json.empty() && std::all_of(json.begin(), json.end(), is_message);
+  return json.is_array() && !json.empty() && std::all_of(json.begin(), json.end(), IsClineMessage);
 }
 
 constexpr MoveFormat kFormats[] = {
@@ -81,26 +74,38 @@ constexpr MoveFormat kFormats[] = {
      .fits = IsClaudeCode,
      .reader = ReadClaudeCode,
      .beside = FilesOfSubAgents},
-    {"codex", "Codex", Shape::kLines, IsCodex, ReadCodex, nullptr},
+    {.name = "codex", .tool = "Codex", .shape = Shape::kLines, .fits = IsCodex, .reader = ReadCodex},
     {.name = "gemini",
      .tool = "Gemini CLI",
      .shape = Shape::kLines,
      .fits = IsGeminiLine,
      .reader = ReadGeminiLines,
      .open = OpenGeminiLog},
-    {"goose", "goose", Shape::kLines, IsGoose, ReadGoose, nullptr},
-    {"chatgpt", "ChatGPT", Shape::kElements, IsChatGpt, nullptr, ReadChatGpt},
-    {"claude", "Claude", Shape::kElements, IsClaudeExport, nullptr, ReadClaudeExport},
-    {"open-webui", "Open WebUI", Shape::kElements, IsOpenWebUi, nullptr, ReadOpenWebUi},
-    {"librechat", "LibreChat", Shape::kElements, IsLibreChat, nullptr, ReadLibreChat},
-    {"atif", "ATIF", Shape::kElements, IsAtif, nullptr, ReadAtif},
-    {"opencode", "opencode", Shape::kElements, IsOpenCode, nullptr, ReadOpenCode},
-    {"goose", "goose", Shape::kElements, IsGooseExport, nullptr, ReadGooseExport},
-    {"gemini", "Gemini CLI", Shape::kElements, IsGemini, nullptr, ReadGemini},
-    {"gemini", "Gemini CLI", Shape::kWhole, IsGeminiCheckpoint, nullptr, ReadGeminiCheckpoint},
-    {"cline", "Cline", Shape::kWhole, IsCline, nullptr, ReadCline},
-    {"goose", "goose", Shape::kTables, nullptr, nullptr, ReadGooseExport, "sessions", ForEachGooseSession},
-    {"opencode", "opencode", Shape::kTables, nullptr, nullptr, ReadOpenCode, "part", ForEachOpenCodeSession},
+    {.name = "goose", .tool = "goose", .shape = Shape::kLines, .fits = IsGoose, .reader = ReadGoose},
+    {"chatgpt", "ChatGPT", Shape::kElements, IsChatGpt, nullptr, OpenChatGpt},
+    {"claude", "Claude", Shape::kElements, IsClaudeExport, nullptr, OpenClaudeExport},
+    {"open-webui", "Open WebUI", Shape::kElements, IsOpenWebUi, nullptr, OpenOpenWebUi},
+    {"librechat", "LibreChat", Shape::kElements, IsLibreChat, nullptr, OpenLibreChat},
+    {"atif", "ATIF", Shape::kElements, IsAtif, nullptr, OpenAtif},
+    {"opencode", "opencode", Shape::kElements, IsOpenCode, nullptr, OpenOpenCode},
+    {"goose", "goose", Shape::kElements, IsGooseExport, nullptr, OpenGooseExport},
+    {"gemini", "Gemini CLI", Shape::kElements, IsGemini, nullptr, OpenGemini},
+    {"gemini", "Gemini CLI", Shape::kWhole, IsGeminiCheckpoint, nullptr, OpenGeminiCheckpoint},
+    {"cline", "Cline", Shape::kWhole, IsCline, nullptr, OpenCline},
+    {.name = "goose",
+     .tool = "goose",
+     .shape = Shape::kTables,
+     .fits = nullptr,
+     .read = ReadGooseExport,
+     .table = "sessions",
+     .stored = ForEachGooseSession},
+    {.name = "opencode",
+     .tool = "opencode",
+     .shape = Shape::kTables,
+     .fits = nullptr,
+     .read = ReadOpenCode,
+     .table = "part",
+     .stored = ForEachOpenCodeSession},
 };
 
 // The first format of this shape that fits; null: none.
@@ -114,39 +119,21 @@ const MoveFormat* Fitting(const Json& json, Shape shape, std::string_view only) 
 constexpr int kFirstLines = 20;
 constexpr std::size_t kBeginning = 4096;
 
-FoundSession Found(const MoveFormat& format, const SourceText& source, ReadSession session, std::uint64_t bytes,
-                   std::string digest) {
-  for (const MovedMessage& message : session.messages) {
-    if (message.kind == MovedMessage::Kind::kPrompt && session.facts.first.empty())
-      session.facts.first = FirstWords(message.text);
-  }
-  const auto held = std::make_shared<ReadSession>(std::move(session));
-  return {.format = &format,
-          .source = source.name(),
-          .bytes = bytes,
-          .facts = held->facts,
-          .digest = [digest = std::move(digest)]() -> Result<std::string> { return digest; },
-          .open = [held]() -> Result<std::unique_ptr<MovedSession>> { return SessionOf(std::move(*held)); }};
-}
+constexpr std::size_t kPieceOfDigest = 4 << 20;
 
-std::string DigestOf(const ReadSession& session, std::string_view text) {
-  std::vector<std::string> counts;
-  for (const MovedMessage& each : session.messages) counts.push_back(std::to_string(each.blocks.size()));
-  std::vector<std::string_view> parts{text};  // the files beside the source count, too
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    const MovedMessage& message = session.messages[i];
-    parts.insert(parts.end(), {message.text, message.id, counts[i]});
-  }
-  return Sha256Digest(parts);
+Result<void> AddTo(Sha256Sum& sum, const SourceText& source) {
+  for (std::uint64_t offset = 0; offset < source.size(); offset += kPieceOfDigest)
+    sum.Add(TRY(source.Read(offset, kPieceOfDigest)));
+  return {};
 }
 
 Result<std::string> DigestOf(const SourceText& source, std::string digest = {}) {
-  constexpr std::size_t kPiece = 4 << 20;
-  for (std::uint64_t offset = 0; offset < source.size(); offset += kPiece) {
-    digest = Sha256Digest({digest, TRY(source.Read(offset, kPiece))});
+  for (std::uint64_t offset = 0; offset < source.size(); offset += kPieceOfDigest) {
+    digest = Sha256Digest({digest, TRY(source.Read(offset, kPieceOfDigest))});
   }
   return digest;
 }
+
 // With the files beside it, which may grow while the source stays.
 Result<std::string> DigestOf(const SourceText& source, decltype(MoveFormat::beside) beside, const std::string& path) {
   std::string digest = TRY(DigestOf(source));
@@ -156,7 +143,30 @@ Result<std::string> DigestOf(const SourceText& source, decltype(MoveFormat::besi
   return digest;
 }
 
+// Reads a session once. `sum` gets what counts of it besides its text: the files beside the source do, too.
+Result<FoundSession> Found(const MoveFormat& format, const SourceText& source, std::uint64_t bytes,
+                           std::unique_ptr<MovedSession> session, Sha256Sum* sum) {
+  FoundSession found{.format = &format, .source = source.name(), .bytes = bytes};
+  std::string first;
+  const auto turns = TRY(MovedTurns::Read(std::move(session), [&](const MovedMessage& message) {
+    if (message.kind == MovedMessage::Kind::kPrompt && first.empty()) first = FirstWords(message.text);
+    if (sum == nullptr) return;
+    sum->Add(message.text);
+    sum->Add(message.id);
+    sum->Add(std::to_string(message.blocks.size()));
+  }));
+  found.facts = turns->facts();
+  found.facts.first = std::move(first);
+  found.plan = [turns] { return OnlyWithMessages(turns); };
+  return found;
+}
+
 }  // namespace
+
+tl::unexpected<Error> NoSessionOf(std::string_view tool, const SourceText& source) {
+  return Fail(Reason::kInvalidDocument,
+              source.name() + ": it is no session of " + std::string(tool) + " (docs/moves.md)");
+}
 
 std::span<const MoveFormat> MoveFormats() { return kFormats; }
 
@@ -181,45 +191,125 @@ Result<const MoveFormat*> RecognizeTables(const std::string& path, std::string_v
 
 }  // namespace
 
-Result<const MoveFormat*> RecognizeFormat(const SourceText& source, std::string_view only) {
-  if (source.changed_at() && TRY(SqliteFile::Is(source))) return RecognizeTables(source.name(), only);
+namespace {
+
+Result<bool> PassBy(std::size_t, const ElementPlace&) { return true; }
+
+// By the first lines. They may be of any length but the first, which is JSON.
+Result<const MoveFormat*> RecognizeLines(const SourceText& source, std::string_view only) {
   const MoveFormat* format = nullptr;
   int lines = 0;
-  bool is_lines = true;
-  std::optional<Json> alone;  // the only line
+  const auto read = ForEachLine(source, [&](const SourcePlace&, std::string_view line) -> Result<bool> {
+    const auto json = ParseForeignJson(line, source.name());
+    if (!json || !json->is_object()) return false;
+    format = Fitting(*json, Shape::kLines, only);
+    return format == nullptr && ++lines < kFirstLines;
+  });
+  if (!read && read.error().code == ErrorCode::kIo) return Fail(read.error());
+  return format;
+}
+
+// Null: it is no JSON.
+Result<Json> SketchOf(const Outline& outline, const SourceText& source) {
+  auto json = ParseForeignJson(outline.rest, source.name());
+  if (!json && json.error().Is(Reason::kTooDeep)) return json;
+  return json.value_or(Json());
+}
+
+// An array may have a session in each element, or be one.
+Result<const MoveFormat*> RecognizeArray(const SourceText& source, std::string_view only) {
+  const MoveFormat* format = nullptr;
+  TRY(ForEachElement(source, [&](const ElementPlace& at) -> Result<bool> {
+    const SourceText element = source.Part(at.offset, at.length, source.name());
+    if (TRY(element.Read(0, 1)) != "{") return false;
+    const Json json = TRY(SketchOf(TRY(ReadOutline(element, DocumentLists(), PassBy)), source));
+    format = Fitting(json, Shape::kElements, only);
+    if (format == nullptr) format = Fitting(Json::array({json}), Shape::kWhole, only);
+    return false;
+  }));
+  return format;
+}
+
+Result<const MoveFormat*> RecognizeObject(const SourceText& source, std::string_view only) {
+  const Outline outline = TRY(ReadOutline(source, DocumentLists(), PassBy));
+  if (!outline.is_alone) return RecognizeLines(source, only);
+  const Json json = TRY(SketchOf(outline, source));
+  const MoveFormat* format = nullptr;
+  for (const Shape shape : {Shape::kLines, Shape::kElements, Shape::kWhole}) {
+    if (format == nullptr) format = Fitting(json, shape, only);
+  }
+  return format;
+}
+
+}  // namespace
+
+Result<const MoveFormat*> RecognizeFormat(const SourceText& source, std::string_view only) {
+  if (source.changed_at() && TRY(SqliteFile::Is(source))) return RecognizeTables(source.name(), only);
   const std::string beginning = TRY(source.Read(0, kBeginning));
   if (beginning.starts_with("PK\x03\x04")) {
     return Fail(Reason::kInvalidDocument,
                 source.name() + ": it is a ZIP archive; unpack it, and import the file in it");
   }
-  // An array may be one line of any length.
-  const bool is_array = Trimmed(WithoutMark(beginning)).starts_with('[');
-  const auto read =
-      is_array ? Result<void>() : ForEachLine(source, [&](const SourcePlace&, std::string_view line) -> Result<bool> {
-        auto json = ParseForeignJson(line, source.name());
-        is_lines = json && json->is_object();
-        if (!is_lines) return false;
-        format = Fitting(*json, Shape::kLines, only);
-        alone = lines == 0 ? std::optional(*std::move(json)) : std::nullopt;
-        return format == nullptr && ++lines < kFirstLines;
-      });
-  if (!read && read.error().code == ErrorCode::kIo) return Fail(read.error());
-  if (format != nullptr) return format;
-  if (read && is_lines && lines > 1) return nullptr;
-  if (alone) {
-    const MoveFormat* const element = Fitting(*alone, Shape::kElements, only);
-    return element != nullptr ? element : Fitting(*alone, Shape::kWhole, only);
-  }
-  TRY(ForEachElement(source, [&](const SourcePlace&, std::string_view element) -> Result<bool> {
-    const auto json = ParseForeignJson(element, source.name());
-    if (!json && json.error().Is(Reason::kTooDeep)) return Fail(json.error());
-    if (json) format = Fitting(*json, Shape::kElements, only);
-    if (json && format == nullptr) format = Fitting(Json::array({*json}), Shape::kWhole, only);
-    if (json && format == nullptr && json->is_object()) format = Fitting(*json, Shape::kWhole, only);
-    return false;
-  }));
-  return format;
+  const std::string_view text = Trimmed(WithoutMark(beginning));
+  if (text.starts_with('[')) return RecognizeArray(source, only);
+  if (text.starts_with('{')) return RecognizeObject(source, only);
+  return nullptr;
 }
+
+namespace {
+
+// A session alone, or in an element of an array.
+Result<std::optional<FoundSession>> FoundIn(const SourceText& source, const MoveFormat& format,
+                                            const std::string& path) {
+  const bool is_whole = format.shape == Shape::kWhole;
+  MovedDocument document = TRY(ReadDocument(source));
+  if (!format.fits(document.rest)) {
+    if (!is_whole) return std::nullopt;
+    return NoSessionOf(format.tool, source);
+  }
+  Sha256Sum sum;
+  std::string digest = is_whole ? TRY(DigestOf(source)) : std::string();
+  if (!is_whole) TRY(AddTo(sum, source.Part(document.begin, document.end - document.begin, source.name())));
+  auto session = TRY(format.document(std::move(document), path));
+  FoundSession found = TRY(Found(format, source, source.size(), std::move(session), is_whole ? nullptr : &sum));
+  if (!is_whole) digest = sum.Text();
+  found.digest = [digest = std::move(digest)]() -> Result<std::string> { return digest; };
+  return found;
+}
+
+// Adds what DumpJson writes, without holding the text of more than a value that is so many levels below. Returns the
+// size.
+std::size_t AddDump(Sha256Sum& sum, const Json& json, int levels) {
+  std::size_t size = 0;
+  const auto add = [&](std::string_view text) { sum.Add(text), size += text.size(); };
+  if (levels == 0 || !json.is_structured()) return add(DumpJson(json)), size;
+  add(json.is_array() ? "[" : "{");
+  bool is_first = true;
+  for (const auto& each : json.items()) {
+    if (!std::exchange(is_first, false)) add(",");
+    if (json.is_object()) add(DumpJson(each.key()) + ":");
+    size += AddDump(sum, each.value(), levels - 1);
+  }
+  add(json.is_array() ? "]" : "}");
+  return size;
+}
+
+Result<void> ForEachStored(const SourceText& source, const MoveFormat& format, const std::string& path,
+                           const std::function<Result<void>(FoundSession)>& visit,
+                           const std::function<void(Error)>& failed) {
+  const auto file = TRY(SqliteFile::Open(path));
+  return format.stored(*file, [&](Result<Json> session) -> Result<void> {
+    if (!session && !failed) return Fail(session.error());
+    if (!session) return failed(session.error()), Result<void>();
+    Sha256Sum sum;
+    const std::size_t bytes = AddDump(sum, *session, /*levels=*/3);
+    FoundSession found = TRY(Found(format, source, bytes, SessionOf(format.read(*std::move(session))), &sum));
+    found.digest = [digest = sum.Text()]() -> Result<std::string> { return digest; };
+    return visit(std::move(found));
+  });
+}
+
+}  // namespace
 
 Result<void> ForEachSession(const SourceText& source, const MoveFormat& format, const std::string& path,
                             const std::function<Result<void>(FoundSession)>& visit,
@@ -230,38 +320,24 @@ Result<void> ForEachSession(const SourceText& source, const MoveFormat& format, 
         .format = &format, .source = source.name(), .bytes = source.size(), .facts = TRY(PeekAtLines(source, *reader))};
     found.facts.updated = source.changed_at() ? source.changed_at() : found.facts.updated;
     found.digest = [source, path, &format] { return DigestOf(source, format.beside, path); };
-    found.open = [source, path, &format] {
-      return format.open != nullptr ? format.open(source) : OpenLines(source, format.reader(path));
+    found.plan = [source, path, &format] {
+      auto session = format.open != nullptr ? format.open(source) : OpenLines(source, format.reader(path));
+      return std::move(session).and_then(MovedTurns::Plan);
     };
     return visit(std::move(found));
   }
-  if (format.shape == Shape::kWhole) {
-    const Json json = TRY(ReadForeignJson(source));
-    if (!format.fits(json)) {
-      return Fail(Reason::kInvalidDocument,
-                  source.name() + ": it is no session of " + std::string(format.tool) + " (docs/moves.md)");
-    }
-    ReadSession session = format.read(json, path);
-    std::string digest = TRY(DigestOf(source));
-    return visit(Found(format, source, std::move(session), source.size(), std::move(digest)));
-  }
-  if (format.shape == Shape::kTables) {
-    const auto file = TRY(SqliteFile::Open(path));
-    return format.stored(*file, [&](const Result<Json>& session) -> Result<void> {
-      if (!session && !failed) return Fail(session.error());
-      if (!session) return failed(session.error()), Result<void>();
-      const std::string text = DumpJson(*session);
-      ReadSession read = format.read(*session, {});
-      std::string digest = DigestOf(read, text);
-      return visit(Found(format, source, std::move(read), text.size(), std::move(digest)));
-    });
-  }
-  return ForEachElement(source, [&](const SourcePlace& place, std::string_view element) -> Result<bool> {
-    const Json json = TRY(ParseForeignJson(element, source.name() + ", element " + std::to_string(place.number)));
-    if (!format.fits(json)) return true;
-    ReadSession session = format.read(json, path);
-    std::string digest = DigestOf(session, element);
-    TRY(visit(Found(format, source, std::move(session), place.length, std::move(digest))));
+  if (format.shape == Shape::kTables) return ForEachStored(source, format, path, visit, failed);
+  if (format.shape == Shape::kWhole) return visit(*TRY(FoundIn(source, format, path)));
+  return ForEachElement(source, [&](const ElementPlace& at) -> Result<bool> {
+    const bool is_alone = at.offset == 0;
+    const std::string name = source.name() + (is_alone ? "" : ", element " + std::to_string(at.number));
+    auto found = FoundIn(source.Part(at.offset, at.length, name), format, path);
+    const bool holds_up = !found && (is_alone || !failed || found.error().code != ErrorCode::kInvalidArgument);
+    if (holds_up) return Fail(found.error());
+    if (!found) return failed(found.error()), true;
+    if (!*found) return true;
+    (*found)->source = source.name();
+    TRY(visit(**std::move(found)));
     return true;
   });
 }

@@ -10,6 +10,8 @@
 
 #include "base/json.h"
 #include "engine/moves/databases.h"
+#include "engine/moves/moved_turns.h"
+#include "engine/moves/outline.h"
 #include "engine/moves/session.h"
 #include "reprise/result.h"
 
@@ -26,13 +28,15 @@ struct MoveFormat {
   std::string_view name;  // "claude-code"
   std::string_view tool;  // "Claude Code"
   Shape shape;
-  // Whether a session of the tool has this line among its first ones; for kWhole and kElements, whether this is one.
-  // Null for kTables.
+  // Whether a session of the tool has this line among its first ones; for kWhole and kElements, whether this is one,
+  // of whose lists (DocumentLists) no more than the first element is there. Null for kTables.
   bool (*fits)(const Json& json);
   // `path` is the source's, for the files beside it; empty if there are none.
-  std::unique_ptr<RecordReader> (*reader)(const std::string& path) = nullptr;   // of kLines
-  ReadSession (*read)(const Json& session, const std::string& path) = nullptr;  // of the others
-  std::string_view table{};  // of kTables: one that only this tool has
+  std::unique_ptr<RecordReader> (*reader)(const std::string& path) = nullptr;  // of kLines
+  // Of kElements and kWhole.
+  Result<std::unique_ptr<MovedSession>> (*document)(MovedDocument document, const std::string& path) = nullptr;
+  ReadSession (*read)(Json session) = nullptr;  // of kTables
+  std::string_view table{};                     // of kTables: one that only this tool has
   Result<void> (*stored)(const SqliteFile& file, const VisitStored& visit) = nullptr;  // of kTables
   // Of kLines, if later lines change what earlier ones say. Null: OpenLines, with `reader`.
   Result<std::unique_ptr<MovedSession>> (*open)(const SourceText& source) = nullptr;
@@ -53,13 +57,14 @@ struct FoundSession {
   SessionFacts facts;
   // A digest of what the session holds now.
   std::function<Result<std::string>()> digest{};
-  std::function<Result<std::unique_ptr<MovedSession>>()> open{};
+  // To be called once. The failures of MovedTurns::Plan.
+  std::function<Result<std::shared_ptr<MovedTurns>>()> plan{};
 };
 
 // Whether any format fits the source. `only` is the name of one; empty: all. Null: none. The failures of reading.
 Result<const MoveFormat*> RecognizeFormat(const SourceText& source, std::string_view only);
 // The sessions in a source, one by one, until `visit` fails. `path` as in MoveFormat. `failed` gets why one session of
-// a database cannot be read, and the others go on; without it that ends the reading.
+// several cannot be read, and the others go on; without it that ends the reading.
 Result<void> ForEachSession(const SourceText& source, const MoveFormat& format, const std::string& path,
                             const std::function<Result<void>(FoundSession)>& visit,
                             const std::function<void(Error)>& failed = {});
@@ -67,6 +72,9 @@ Result<void> ForEachSession(const SourceText& source, const MoveFormat& format, 
 // The name of the chat that the session becomes: made of the tool, the session and its content, so that the same
 // content has the same name. `digest` is FoundSession::digest's.
 std::string NameOfMoved(const FoundSession& session, const std::string& digest);
+
+// That a document is none of the tool: kInvalidArgument (reason "invalid_document").
+tl::unexpected<Error> NoSessionOf(std::string_view tool, const SourceText& source);
 
 // The readers; a file for each tool.
 std::unique_ptr<RecordReader> ReadClaudeCode(const std::string& path);
@@ -76,15 +84,19 @@ std::unique_ptr<RecordReader> ReadCodex(const std::string& path);
 std::unique_ptr<RecordReader> ReadGoose(const std::string& path);
 std::unique_ptr<RecordReader> ReadGeminiLines(const std::string& path);
 Result<std::unique_ptr<MovedSession>> OpenGeminiLog(const SourceText& source);
-ReadSession ReadGooseExport(const Json& session, const std::string& path);
-ReadSession ReadGemini(const Json& session, const std::string& path);
-ReadSession ReadGeminiCheckpoint(const Json& session, const std::string& path);
-ReadSession ReadOpenCode(const Json& session, const std::string& path);
-ReadSession ReadCline(const Json& session, const std::string& path);
-ReadSession ReadChatGpt(const Json& session, const std::string& path);
-ReadSession ReadClaudeExport(const Json& session, const std::string& path);
-ReadSession ReadOpenWebUi(const Json& session, const std::string& path);
-ReadSession ReadLibreChat(const Json& session, const std::string& path);
-ReadSession ReadAtif(const Json& session, const std::string& path);
+ReadSession ReadGooseExport(Json session);
+ReadSession ReadOpenCode(Json session);
+using OpenedDocument = Result<std::unique_ptr<MovedSession>>;
+OpenedDocument OpenGooseExport(MovedDocument document, const std::string& path);
+OpenedDocument OpenGemini(MovedDocument document, const std::string& path);
+OpenedDocument OpenGeminiCheckpoint(MovedDocument document, const std::string& path);
+OpenedDocument OpenOpenCode(MovedDocument document, const std::string& path);
+bool IsClineMessage(const Json& json);
+OpenedDocument OpenCline(MovedDocument document, const std::string& path);
+OpenedDocument OpenChatGpt(MovedDocument document, const std::string& path);
+OpenedDocument OpenClaudeExport(MovedDocument document, const std::string& path);
+OpenedDocument OpenOpenWebUi(MovedDocument document, const std::string& path);
+OpenedDocument OpenLibreChat(MovedDocument document, const std::string& path);
+OpenedDocument OpenAtif(MovedDocument document, const std::string& path);
 
 }  // namespace reprise

@@ -1,11 +1,12 @@
 // Gemini CLI: a session's record (one JSON file; later a log in lines), and the checkpoints of /chat save.
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -96,7 +97,7 @@ class GeminiReader final : public RecordReader {
     for (const Json& part : content.is_array() ? content : Json::array()) {
       const Json& response = MemberOf(part, "functionResponse");
       has_results = has_results || !response.is_null();
-      if (response.is_null() || answered_.contains(TextMember(response, "id"))) continue;  // its call has it
+      if (response.is_null() || HasResult(TextMember(response, "id"))) continue;  // its call has it
       messages.push_back({.kind = Kind::kResult,
                           .text = OutputIn(MemberOf(response, "response")),
                           .call_id = TextMember(response, "id")});
@@ -145,7 +146,7 @@ class GeminiReader final : public RecordReader {
     const std::string status = TextMember(call, "status");
     const Json& made = MemberOf(call, "result");
     if (made.is_null() && status != "cancelled" && status != "error") return;
-    if (!id.empty()) answered_.insert(id);
+    if (!id.empty()) answered_.try_emplace(id, record);
     MovedMessage result{.kind = Kind::kResult, .at = TimeIn(MemberOf(call, "timestamp")), .call_id = id};
     result.is_error = status == "error" || status == "cancelled";
     for (const Json& part : made.is_array() ? made : Json::array({made})) {
@@ -159,16 +160,73 @@ class GeminiReader final : public RecordReader {
     results.push_back(std::move(result));
   }
 
-  std::unordered_set<std::string> answered_;  // calls that have their result with them
+  bool HasResult(const std::string& call) const {
+    const auto found = answered_.find(call);
+    return found != answered_.end() && found->second <= record;
+  }
+
+  // Calls that have their result with them, and the records that said so first.
+  std::unordered_map<std::string, std::size_t> answered_;
+};
+
+// A message of a session.
+struct GeminiEntry {
+  enum What { kOther, kSaid, kSummary, kRemark };  // kSaid: by a person or the model
+  std::vector<std::string> ids;                    // a copy of the message may have another
+  SourcePlace place;                               // unless `text` is there
+  std::string text{};
+  What is = kOther;
+};
+
+// The text, and the calls and results by their ids: the same for a copy of the message.
+std::string WordsOf(const Json& message) {
+  MovedMessage said;
+  LeftOut ignored;
+  const Json& content = MemberOf(message, "content");
+  TakeParts(content, said, ignored);
+  std::string words(Trimmed(said.text));
+  for (const Json& call : ListIn(message, "toolCalls")) words += "\n" + TextMember(call, "id");
+  for (const Json& part : content.is_array() && ListIn(message, "toolCalls").empty() ? content : Json::array()) {
+    if (IsPart(part, "functionCall")) words += "\n" + TextMember(MemberOf(part, "functionCall"), "id");
+  }
+  return words;
+}
+
+// Reads the messages that remain of a session, one for each entry.
+class GeminiEntries final : public RecordReader {
+ public:
+  explicit GeminiEntries(std::vector<GeminiEntry::What> entries) : entries_(std::move(entries)) {}
+
+  std::vector<MovedMessage> Take(const Json& message) override {
+    const auto is = entries_[record];
+    if (is == GeminiEntry::kRemark) left_out.Add("message that the tool added by itself");
+    if (is == GeminiEntry::kRemark) return {};
+    if (is == GeminiEntry::kSummary) {
+      const std::string text = WordsOf(message);
+      return {{.kind = Kind::kSummary,
+               .at = TimeIn(MemberOf(message, "timestamp")),
+               .text = text.substr(std::min(text.find(kSummaryTag), text.size()))}};
+    }
+    reader_.record = record;
+    auto messages = reader_.Take(message);
+    left_out.Add(std::exchange(reader_.left_out, {}));
+    return messages;
+  }
+
+ private:
+  const std::vector<GeminiEntry::What> entries_;
+  GeminiReader reader_;
 };
 
 // The messages of a session, which later lines write again, take back or replace by what the model is told from there
-// on. They are kept as text.
+// on. They stay in the source, but for those of a list in a line.
 class GeminiLog {
  public:
-  void Take(const Json& line) {
+  explicit GeminiLog(SourceText source) : source_(std::move(source)) {}
+
+  void Take(const Json& line, const SourcePlace& place) {
     if (const Json& to = MemberOf(line, "$rewindTo"); to.is_string()) return Rewind(to.get<std::string>());
-    if (MemberOf(line, "id").is_string() && !line.contains("sessionId")) return Put(line);
+    if (MemberOf(line, "id").is_string() && !line.contains("sessionId")) return Put(line, &place);
     const bool is_change = line.contains("$set");
     const Json& about = is_change ? MemberOf(line, "$set") : line;
     if (!is_change && !line.contains("sessionId")) left_out_.Add("line of a type that is not known here");
@@ -177,65 +235,63 @@ class GeminiLog {
   }
   std::size_t bytes() const { return bytes_; }
 
-  ReadSession Read() && {
-    ReadSession read;
-    for (Entry& entry : entries_) {
-      const Json message = ParseForeignJson(std::exchange(entry.text, {}), {}).value_or(Json());
-      if (entry.is == Entry::kSummary) {
-        const std::string text = WordsOf(message);
-        read.messages.push_back({.kind = Kind::kSummary,
-                                 .at = TimeIn(MemberOf(message, "timestamp")),
-                                 .text = text.substr(std::min(text.find(kSummaryTag), text.size()))});
-      } else if (entry.is == Entry::kRemark) {
-        left_out_.Add("message that the tool added by itself");
-      } else {
-        std::ranges::move(reader_.Take(message), std::back_inserter(read.messages));
-      }
+  // The list of a document, message by message, as if it were all of a line.
+  void TakeFacts(const Json& about) { reader_.TakeFacts(about); }
+  void TakeMessage(const Json& message, const SourcePlace& place) {
+    if (!has_summary_ && IsSummary(message)) {
+      has_summary_ = true;
+      CutFrom(0);
+      Add({.ids = {IdOf(message)}, .place = place, .is = Entry::kSummary});
+    } else if (has_summary_ && entries_.size() == 1 && WordsOf(message) == kReply) {
+      Add({.ids = {IdOf(message)}, .place = place, .is = Entry::kRemark});
+    } else {
+      Put(message, &place);
     }
-    read.facts = std::move(reader_.facts);
-    read.left_out = std::move(reader_.left_out);
-    read.left_out.Add(left_out_);
-    return read;
+  }
+
+  std::unique_ptr<MovedSession> Open(bool cut_off) && {
+    std::vector<Entry::What> kinds;
+    for (const Entry& entry : entries_) kinds.push_back(entry.is);
+    auto reader = std::make_unique<GeminiEntries>(std::move(kinds));
+    reader->facts = std::move(reader_.facts);
+    reader->left_out = std::move(left_out_);
+    if (cut_off) reader->left_out.Add("last line, which is not complete");
+    const std::size_t count = entries_.size();
+    auto load = [entries = std::move(entries_), source = std::move(source_)](std::size_t record) {
+      return Load(source, entries[record]);
+    };
+    return OpenRecords({.count = count, .load = std::move(load)}, std::move(reader));
   }
 
  private:
-  struct Entry {
-    enum What { kOther, kSaid, kSummary, kRemark };  // kSaid: by a person or the model
-    std::vector<std::string> ids;                    // a copy of the message may have another
-    std::string text;
-    What is = kOther;
-  };
+  using Entry = GeminiEntry;
+  static constexpr std::string_view kReply = "Got it. Thanks for the additional context!";
 
+  static Result<Json> Load(const SourceText& source, const Entry& entry) {
+    return entry.text.empty() ? LoadElement(source, entry.place) : ParseForeignJson(entry.text, source.name());
+  }
   static std::string IdOf(const Json& message) { return TextMember(message, "id"); }
-
-  // The text, and the calls and results by their ids: the same for a copy of the message.
-  static std::string WordsOf(const Json& message) {
-    MovedMessage said;
-    LeftOut ignored;
-    const Json& content = MemberOf(message, "content");
-    TakeParts(content, said, ignored);
-    std::string words(Trimmed(said.text));
-    for (const Json& call : ListIn(message, "toolCalls")) words += "\n" + IdOf(call);
-    for (const Json& part : content.is_array() && ListIn(message, "toolCalls").empty() ? content : Json::array()) {
-      if (IsPart(part, "functionCall")) words += "\n" + IdOf(MemberOf(part, "functionCall"));
-    }
-    return words;
+  bool IsSummary(const Json& message) const {
+    return TextMember(message, "type") == "user" && !places_.contains(IdOf(message)) &&
+           WordsOf(message).find(kSummaryTag) != std::string::npos;
   }
 
-  void Put(const Json& message) {
+  // `at` is null for a message within a line.
+  void Put(const Json& message, const SourcePlace* at) {
     const std::string type = TextMember(message, "type");
     std::string id = IdOf(message);
     if (id.empty()) id = "#" + std::to_string(++nameless_);
     const auto [place, is_new] = places_.try_emplace(id, entries_.size());
     if (is_new) {
       const bool is_said = type == "user" || type == "gemini" || type == "model";
-      entries_.push_back({.ids = {id}, .text = {}, .is = is_said ? Entry::kSaid : Entry::kOther});
+      entries_.push_back({.ids = {id}, .place = {}, .is = is_said ? Entry::kSaid : Entry::kOther});
     }
     Entry& entry = entries_[place->second];
     if (entry.ids.front() != id) return;  // of a copy, which has less
     bytes_ -= entry.text.size();
-    entry.text = DumpJson(message);
-    entry.text.shrink_to_fit();  // all of a log is in memory
+    if (at != nullptr) entry.place = *at;
+    entry.text = at != nullptr ? std::string() : DumpJson(message);
+    entry.text.shrink_to_fit();
     bytes_ += entry.text.size();
   }
 
@@ -271,10 +327,8 @@ class GeminiLog {
       const auto place = places_.find(IdOf(message));
       if (place != places_.end() && entries_[place->second].is == Entry::kSummary) kept = place->second;
     }
-    const auto summary = std::find_if(messages.begin(), messages.end(), [&](const Json& message) {
-      return TextMember(message, "type") == "user" && !places_.contains(IdOf(message)) &&
-             WordsOf(message).find(kSummaryTag) != std::string::npos;
-    });
+    const auto summary =
+        std::find_if(messages.begin(), messages.end(), [&](const Json& message) { return IsSummary(message); });
     if (summary != messages.end()) return SumUp(*summary, std::vector<Json>(std::next(summary), messages.end()));
     std::unordered_map<std::string, std::size_t> known;
     auto before = CutFrom(kept);
@@ -288,7 +342,7 @@ class GeminiLog {
         stays[found->second] = true;
         Add(std::move(before[found->second]));
       }
-      Put(message);
+      Put(message, nullptr);
     }
     for (std::size_t i = 0; i < before.size(); ++i) {
       if (!stays[i]) Drop(before[i]);
@@ -297,10 +351,9 @@ class GeminiLog {
 
   // A summary of all but the last messages, of which the list has copies.
   void SumUp(const Json& summary, std::vector<Json> last) {
-    constexpr std::string_view kReply = "Got it. Thanks for the additional context!";
-    std::vector<Entry> added{{.ids = {IdOf(summary)}, .text = DumpJson(summary), .is = Entry::kSummary}};
+    std::vector<Entry> added{{.ids = {IdOf(summary)}, .place = {}, .text = DumpJson(summary), .is = Entry::kSummary}};
     if (!last.empty() && WordsOf(last.front()) == kReply) {
-      added.push_back({.ids = {IdOf(last.front())}, .text = DumpJson(last.front()), .is = Entry::kRemark});
+      added.push_back({.ids = {IdOf(last.front())}, .place = {}, .text = DumpJson(last.front()), .is = Entry::kRemark});
       last.erase(last.begin());
     }
     for (const Entry& entry : added) bytes_ += entry.text.size();
@@ -316,7 +369,7 @@ class GeminiLog {
     }
     for (Entry& entry : after) Add(std::move(entry));
     if (!copied.empty()) return;
-    for (const Json& message : last) Put(message);
+    for (const Json& message : last) Put(message, nullptr);
   }
 
   struct Copied {
@@ -334,7 +387,7 @@ class GeminiLog {
       std::string said;
       for (std::size_t between = 0; said.empty() && entry > 0 && between < kMostBetween; ++between) {
         if (entries_[--entry].is != Entry::kSaid) continue;
-        said = WordsOf(ParseForeignJson(entries_[entry].text, {}).value_or(Json()));
+        said = WordsOf(Load(source_, entries_[entry]).value_or(Json()));
       }
       if (said != words) return {};
       copied.push_back({.entry = entry, .id = IdOf(messages[i])});
@@ -342,11 +395,13 @@ class GeminiLog {
     return copied;
   }
 
+  SourceText source_;
   GeminiReader reader_;
   LeftOut left_out_;
   std::vector<Entry> entries_;
   std::unordered_map<std::string, std::size_t> places_;  // by id
-  std::size_t bytes_ = 0, nameless_ = 0;
+  std::size_t bytes_ = 0, nameless_ = 0;                 // bytes_: of texts
+  bool has_summary_ = false;                             // of a document
 };
 
 }  // namespace
@@ -354,65 +409,82 @@ class GeminiLog {
 std::unique_ptr<RecordReader> ReadGeminiLines(const std::string&) { return std::make_unique<GeminiReader>(); }
 
 Result<std::unique_ptr<MovedSession>> OpenGeminiLog(const SourceText& source) {
-  GeminiLog log;
+  GeminiLog log(source);
   bool cut_off = false;
   TRY(ForEachLine(source, [&](const SourcePlace& place, std::string_view text) -> Result<bool> {
     const auto line = ParseForeignJson(text, PlaceIn(source, place));
     cut_off = !line && place.offset + place.length + 1 >= source.size();
     if (cut_off) return true;
     if (!line) return Fail(line.error());
-    log.Take(*line);
+    log.Take(*line, place);
     if (log.bytes() <= kMaxSourceRecord) return true;
-    return Fail(Reason::kInvalidDocument,
-                source.name() + ": its messages are larger than " + std::to_string(kMaxSourceRecord >> 20) + " MiB");
+    return Fail(Reason::kInvalidDocument, source.name() + ": the messages that it has as lists are larger than " +
+                                              std::to_string(kMaxSourceRecord >> 20) + " MiB");
   }));
-  ReadSession read = std::move(log).Read();
-  if (cut_off) read.left_out.Add("last line, which is not complete");
-  return SessionOf(std::move(read));
+  return std::move(log).Open(cut_off);
 }
 
-ReadSession ReadGemini(const Json& session, const std::string&) {
-  GeminiLog log;
-  log.Take(session);
-  return std::move(log).Read();
+OpenedDocument OpenGemini(MovedDocument document, const std::string&) {
+  GeminiLog log(document.source);
+  log.TakeFacts(document.rest);
+  for (const SourcePlace& place : document.In("messages[")) {
+    log.TakeMessage(TRY(LoadElement(document.source, place)), place);
+  }
+  return std::move(log).Open(/*cut_off=*/false);
 }
+
+namespace {
 
 // A list of contents of Gemini's API. The first two are the tool's own words.
-ReadSession ReadGeminiCheckpoint(const Json& session, const std::string& path) {
-  ReadSession read;
-  read.facts.id = path;
-  const Json& history = session.is_array() ? session : ListIn(session, "history");
-  std::size_t calls = 0;
-  OpenCalls open;
-  for (const Json& content : history) {
+class GeminiContents final : public RecordReader {
+ public:
+  std::vector<MovedMessage> Take(const Json& content) override {
     MovedMessage said;
+    const bool is_first = record >= read_;  // reading
+    read_ = std::max(read_, record + 1);
     if (TextMember(content, "role") == "model") {
-      said.kind = Kind::kAnswer, said.group = "content " + std::to_string(read.messages.size());
-      open = {};  // results follow their calls directly
+      said.kind = Kind::kAnswer, said.group = "content " + std::to_string(record);
+      if (is_first) open_ = {};  // results follow their calls directly
     }
-    std::vector<MovedMessage> outcomes;
+    std::vector<MovedMessage> messages;
+    std::size_t calls = 0, results = 0;
     for (const Json& part : ListIn(content, "parts")) {
       if (const Json& call = MemberOf(part, "functionCall"); !call.is_null()) {
-        const std::string name = TextMember(call, "name"), id = "call_" + std::to_string(++calls);
-        open.Add({.id = id, .name = name, .given_id = TextMember(call, "id")});
+        const std::string name = TextMember(call, "name");
+        const std::string id = "call_" + std::to_string(record) + "_" + std::to_string(++calls);
+        if (is_first) open_.Add({.id = id, .name = name, .given_id = TextMember(call, "id")});
         said.blocks.push_back(
             {.kind = MovedBlock::Kind::kCall, .text = ArgumentsIn(MemberOf(call, "args")), .id = id, .name = name});
       } else if (const Json& response = MemberOf(part, "functionResponse"); !response.is_null()) {
-        outcomes.push_back({.kind = Kind::kResult,
-                            .text = OutputIn(MemberOf(response, "response")),
-                            .call_id = open.Take(TextMember(response, "id"), TextMember(response, "name"))});
+        const auto [call_id, is_new] = calls_of_.try_emplace({record, results++});
+        if (is_new) call_id->second = open_.Take(TextMember(response, "id"), TextMember(response, "name"));
+        messages.push_back(
+            {.kind = Kind::kResult, .text = OutputIn(MemberOf(response, "response")), .call_id = call_id->second});
       } else if (MemberOf(part, "thought") == true) {
         said.blocks.push_back({.kind = MovedBlock::Kind::kThinking, .text = TextMember(part, "text")});
       } else if (said.kind == Kind::kAnswer) {
         said.blocks.push_back({.text = TextMember(part, "text")});
       } else {
-        TakeParts(Json::array({part}), said, read.left_out);
+        TakeParts(Json::array({part}), said, left_out);
       }
     }
-    std::ranges::move(outcomes, std::back_inserter(read.messages));
-    if (!said.text.empty() || !said.blocks.empty() || !said.files.empty()) read.messages.push_back(std::move(said));
+    if (!said.text.empty() || !said.blocks.empty() || !said.files.empty()) messages.push_back(std::move(said));
+    return messages;
   }
-  return read;
+
+ private:
+  std::size_t read_ = 0;  // records
+  OpenCalls open_;
+  // The calls that results are of, by record and number, as they were found when the records were read in order.
+  std::map<std::pair<std::size_t, std::size_t>, std::string> calls_of_;
+};
+
+}  // namespace
+
+OpenedDocument OpenGeminiCheckpoint(MovedDocument document, const std::string& path) {
+  auto reader = std::make_unique<GeminiContents>();
+  reader->facts.id = path;
+  return OpenRecords(ElementsOf(document, document.rest.is_array() ? "[" : "history["), std::move(reader));
 }
 
 }  // namespace reprise

@@ -1,6 +1,7 @@
 // Goose: a line about the session, then one for each message; `goose session export --format json` is one object, and
 // so is what sessions.db has (databases.h).
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -129,19 +130,47 @@ class GooseReader final : public RecordReader {
 
 }  // namespace
 
+namespace {
+
+// What an export says besides its messages.
+class GooseExportReader final : public RecordReader {
+ public:
+  explicit GooseExportReader(const Json& session) {
+    reader_.TakeFacts(session);
+    facts = reader_.facts;
+    std::vector<std::string> sub_agents;
+    for (const Json& id : ListIn(session, "sub_agents"))
+      sub_agents.push_back(id.is_string() ? id.get<std::string>() : "");
+    AddNamed(left_out, "sub-agent in a session of its own", sub_agents);
+    left_out.Add(std::exchange(reader_.left_out, {}));
+    model_ = TextMember(MemberOf(session, "model_config"), "model_name");
+  }
+
+  std::vector<MovedMessage> Take(const Json& message) override {
+    reader_.record = record;
+    auto messages = reader_.Take(message);
+    if (record == 0 && !model_.empty()) messages.insert(messages.begin(), {.kind = Kind::kModel, .model = model_});
+    facts = reader_.facts;
+    left_out.Add(std::exchange(reader_.left_out, {}));
+    return messages;
+  }
+
+ private:
+  GooseReader reader_;
+  std::string model_;
+};
+
+}  // namespace
+
 std::unique_ptr<RecordReader> ReadGoose(const std::string&) { return std::make_unique<GooseReader>(); }
 
-ReadSession ReadGooseExport(const Json& session, const std::string&) {
-  GooseReader reader;
-  reader.TakeFacts(session);
-  ReadSession read = ReadAll(reader, ListIn(session, "conversation"));
-  std::vector<std::string> sub_agents;
-  for (const Json& id : ListIn(session, "sub_agents"))
-    sub_agents.push_back(id.is_string() ? id.get<std::string>() : "");
-  AddNamed(read.left_out, "sub-agent in a session of its own", sub_agents);
-  const std::string model = TextMember(MemberOf(session, "model_config"), "model_name");
-  if (!model.empty()) read.messages.insert(read.messages.begin(), {.kind = Kind::kModel, .model = model});
-  return read;
+ReadSession ReadGooseExport(Json session) {
+  GooseExportReader reader(session);
+  return ReadAll(reader, std::move(session["conversation"]));
+}
+
+OpenedDocument OpenGooseExport(MovedDocument document, const std::string&) {
+  return OpenRecords(ElementsOf(document, "conversation["), std::make_unique<GooseExportReader>(document.rest));
 }
 
 }  // namespace reprise

@@ -31,17 +31,26 @@ std::string NameFor(const MovedFile& file) {
 }  // namespace
 
 Result<std::shared_ptr<MovedTurns>> MovedTurns::Plan(std::unique_ptr<MovedSession> session) {
+  return Read(std::move(session), {}).and_then([](auto turns) { return OnlyWithMessages(std::move(turns)); });
+}
+
+Result<std::shared_ptr<MovedTurns>> MovedTurns::Read(std::unique_ptr<MovedSession> session, const Seen& seen) {
   std::shared_ptr<MovedTurns> turns(new MovedTurns(std::move(session)));
-  TRY(turns->ReadOnce());
-  if (turns->turns_.empty()) return Fail(ErrorCode::kNotFound, "the session holds no message");
+  TRY(turns->ReadOnce(seen));
   return turns;
 }
 
-Result<void> MovedTurns::ReadOnce() {
+Result<std::shared_ptr<MovedTurns>> OnlyWithMessages(std::shared_ptr<MovedTurns> turns) {
+  if (turns->size() == 0) return Fail(ErrorCode::kNotFound, "the session holds no message");
+  return turns;
+}
+
+Result<void> MovedTurns::ReadOnce(const Seen& seen) {
   for (std::size_t record = 0; record < session_->records(); ++record) {
     const auto messages = TRY(session_->Read(record));
     steps_of_.push_back(static_cast<std::uint32_t>(messages.size()));
     for (std::size_t i = 0; i < messages.size(); ++i) {
+      if (seen) seen(messages[i]);
       Place(messages[i], {.record = static_cast<std::uint32_t>(record), .index = static_cast<std::uint32_t>(i)});
     }
     if (turns_.size() >= InteractionId::kMaxNumber) return Fail(Reason::kInvalidDocument, "it has too many messages");

@@ -22,9 +22,12 @@ namespace reprise {
 // begin a branch. The first reading finds them, so that each is then made of its own steps alone. Not thread-safe.
 class MovedTurns {
  public:
+  using Seen = std::function<void(const MovedMessage& message)>;
   // Reads the session once. kNotFound if it holds no message; kInvalidArgument (reason "invalid_document") if it is
   // unusable; kIo.
   static Result<std::shared_ptr<MovedTurns>> Plan(std::unique_ptr<MovedSession> session);
+  // The same, but that it may hold no message. `seen` gets each; it may be empty.
+  static Result<std::shared_ptr<MovedTurns>> Read(std::unique_ptr<MovedSession> session, const Seen& seen);
 
   const SessionFacts& facts() const { return session_->facts(); }
   std::size_t size() const { return turns_.size(); }
@@ -58,7 +61,7 @@ class MovedTurns {
   };
 
   explicit MovedTurns(std::unique_ptr<MovedSession> session) : session_(std::move(session)) {}
-  Result<void> ReadOnce();
+  Result<void> ReadOnce(const Seen& seen);
   // The steps of a record. kIo if they are not those of the first reading.
   Result<std::vector<MovedMessage>> ReadAgain(std::uint32_t record);
   void Place(const MovedMessage& message, Step step);
@@ -84,6 +87,9 @@ class MovedTurns {
   const std::string salt_ = FileId::Random().str();  // the files' ids are made of it
   Timestamp latest_{};
 };
+
+// kNotFound if there is none.
+Result<std::shared_ptr<MovedTurns>> OnlyWithMessages(std::shared_ptr<MovedTurns> turns);
 
 // Prepares the chat for a store that takes it piece by piece (IncomingChat::load_added), so that no more than one
 // interaction is in memory.

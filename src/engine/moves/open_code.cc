@@ -2,6 +2,9 @@
 // so is what opencode.db has (databases.h).
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -18,13 +21,8 @@ namespace fs = std::filesystem;
 constexpr int kMostSessions = 4;
 constexpr std::size_t kMostFiles = 200'000;
 
-struct StoredMessage {
-  Json info;
-  std::vector<Json> parts;
-};
-
 // The JSON files of a folder, by name: ids rise with time.
-std::vector<Json> JsonFilesIn(const fs::path& folder, LeftOut& left_out) {
+std::vector<fs::path> JsonFilesIn(const fs::path& folder) {
   std::vector<fs::path> paths;
   std::error_code failed;
   for (fs::directory_iterator each(folder, failed), end; !failed && each != end && paths.size() < kMostFiles;
@@ -33,107 +31,129 @@ std::vector<Json> JsonFilesIn(const fs::path& folder, LeftOut& left_out) {
     if (is_json) paths.push_back(each->path());
   }
   std::ranges::sort(paths);
-  std::vector<Json> files;
-  for (const fs::path& path : paths) {
-    auto json = ReadForeignJson(path.string());
-    if (json && json->is_object()) {
-      files.push_back(*std::move(json));
-    } else {
-      left_out.Add("file that is no JSON");
-    }
-  }
-  return files;
+  return paths;
 }
 
 bool IsPlainName(const std::string& id) { return !id.empty() && std::ranges::all_of(id, IsToolNameCharacter); }
 
-class OpenCodeReader {
+// A message of a store, with its parts, as an export has it. "unreadable" counts files that are no JSON.
+Json StoredMessage(const fs::path& storage, const fs::path& path) {
+  std::size_t unreadable = 0;
+  const auto read = [&](const fs::path& file) {
+    auto json = ReadForeignJson(file.string());
+    if (json && json->is_object()) return *std::move(json);
+    ++unreadable;
+    return Json();
+  };
+  Json info = read(path), parts = Json::array();
+  const std::string id = TextMember(info, "id");
+  for (const fs::path& part : IsPlainName(id) ? JsonFilesIn(storage / "part" / id) : std::vector<fs::path>()) {
+    if (Json json = read(part); !json.is_null()) parts.push_back(std::move(json));
+  }
+  return {{"info", std::move(info)}, {"parts", std::move(parts)}, {"unreadable", unreadable}};
+}
+
+std::vector<fs::path> StoredMessagesOf(const fs::path& storage, const std::string& session) {
+  return IsPlainName(session) ? JsonFilesIn(storage / "message" / session) : std::vector<fs::path>();
+}
+
+// Its records are messages, each with its parts.
+class OpenCodeReader final : public RecordReader {
  public:
   // `storage` is the folder with session, message and part; empty for an export, which may have the messages of
   // sub-agents by their sessions.
-  explicit OpenCodeReader(fs::path storage, const Json& sub_agents = {})
-      : storage_(std::move(storage)), sub_agents_(sub_agents) {}
-
-  ReadSession Read(const Json& session, std::vector<StoredMessage> messages) {
-    ReadSession read;
+  OpenCodeReader(const Json& session, std::size_t records, fs::path storage, Json sub_agents = {})
+      : records_(records), storage_(std::move(storage)), sub_agents_(std::move(sub_agents)) {
     const Json& time = MemberOf(session, "time");
-    read.facts = {.id = TextMember(session, "id"),
-                  .title = TextMember(session, "title"),
-                  .folder = TextMember(session, "directory"),
-                  .created = TimeIn(MemberOf(time, "created")),
-                  .updated = TimeIn(MemberOf(time, "updated"))};
-    read_.insert(read.facts.id);
-    TakeBack(MemberOf(session, "revert"), messages);
-    read.messages = StepsOf(messages, 0);
+    const Json& revert = MemberOf(session, "revert");
+    facts = {.id = TextMember(session, "id"),
+             .title = TextMember(session, "title"),
+             .folder = TextMember(session, "directory"),
+             .created = TimeIn(MemberOf(time, "created")),
+             .updated = TimeIn(MemberOf(time, "updated"))};
+    undone_ = TextMember(revert, "messageID");
+    undone_part_ = TextMember(revert, "partID");
+    read_.emplace(facts.id, Naming{.record = kNone});
+    if (records == 0) CountUnnamed();
+  }
+
+  std::vector<MovedMessage> Take(const Json& message) override {
+    named_here_ = 0;
+    const bool is_undone = IsUndone(message);
+    auto steps = is_undone ? StepsLeft(message) : StepsOf(message, 0);
+    if (record + 1 == records_) CountUnnamed();
+    return steps;
+  }
+
+ private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  // Where a sub-agent was first named.
+  struct Naming {
+    std::size_t record = kNone, number = 0;
+    bool operator==(const Naming&) const = default;
+  };
+
+  void CountUnnamed() {
     std::vector<std::string> unnamed;
     if (sub_agents_.is_object()) {
       for (const auto& each : sub_agents_.items()) {
         if (!read_.contains(each.key()) && !unread_.contains(each.key())) unnamed.push_back(each.key());
       }
     }
-    AddNamed(left_out_, "sub-agent that no call names", unnamed);
-    read.left_out = std::move(left_out_);
-    return read;
+    AddNamed(left_out, "sub-agent that no call names", unnamed);
   }
 
-  static std::vector<StoredMessage> MessagesIn(const Json& list) {
-    std::vector<StoredMessage> messages;
-    for (const Json& message : list) {
-      const Json& parts = ListIn(message, "parts");
-      messages.push_back({.info = MemberOf(message, "info"), .parts = {parts.begin(), parts.end()}});
-    }
-    return messages;
+  // What a person has undone stays in the store, until they go on: a message, or parts of it, and all that follows.
+  bool IsUndone(const Json& message) {
+    const bool begins =
+        !undone_.empty() && undone_from_ == kNone && TextMember(MemberOf(message, "info"), "id") == undone_;
+    if (begins) undone_from_ = record;
+    return record >= undone_from_;
   }
 
-  std::vector<StoredMessage> MessagesOf(const std::string& session) {
-    if (storage_.empty()) return MessagesIn(ListIn(sub_agents_, session));
-    std::vector<StoredMessage> messages;
-    if (!IsPlainName(session)) return messages;
-    for (Json& info : JsonFilesIn(storage_ / "message" / session, left_out_)) {
-      const std::string id = TextMember(info, "id");
-      auto parts = IsPlainName(id) ? JsonFilesIn(storage_ / "part" / id, left_out_) : std::vector<Json>();
-      messages.push_back({.info = std::move(info), .parts = std::move(parts)});
-    }
-    return messages;
+  // Of an undone message: those before the part in which the undoing begins.
+  std::vector<MovedMessage> StepsLeft(const Json& message) {
+    const Json& parts = ListIn(message, "parts");
+    const auto part = std::find_if(parts.begin(), parts.end(), [&](const Json& each) {
+      return record == undone_from_ && !undone_part_.empty() && TextMember(each, "id") == undone_part_;
+    });
+    if (part == parts.end()) return left_out.Add("message that was taken back"), std::vector<MovedMessage>();
+    left_out.Add("part of an answer that was taken back", static_cast<std::size_t>(parts.end() - part));
+    return StepsOf({{"info", MemberOf(message, "info")}, {"parts", Json::array_t(parts.begin(), part)}}, 0);
   }
 
- private:
-  // What a person has undone stays in the store, until they go on.
-  void TakeBack(const Json& revert, std::vector<StoredMessage>& messages) {
-    const std::string id = TextMember(revert, "messageID"), part_id = TextMember(revert, "partID");
-    if (id.empty()) return;
-    auto begin = std::ranges::find_if(
-        messages, [&](const StoredMessage& message) { return TextMember(message.info, "id") == id; });
-    if (begin == messages.end()) return;
-    const auto part = std::ranges::find_if(
-        begin->parts, [&](const Json& each) { return !part_id.empty() && TextMember(each, "id") == part_id; });
-    if (part != begin->parts.end()) {
-      left_out_.Add("part of an answer that was taken back", static_cast<std::size_t>(begin->parts.end() - part));
-      begin->parts.erase(part, begin->parts.end());
-      ++begin;
-    }
-    left_out_.Add("message that was taken back", static_cast<std::size_t>(messages.end() - begin));
-    messages.erase(begin, messages.end());
-  }
-
-  std::vector<MovedMessage> StepsOf(const std::vector<StoredMessage>& messages, int depth) {
+  std::vector<MovedMessage> StepsOf(const Json& message, int depth) {
     std::vector<MovedMessage> steps;
-    for (const StoredMessage& message : messages) {
-      if (TextMember(message.info, "role") == "user") {
-        AddPrompt(message, steps);
-      } else {
-        AddAnswer(message, depth, steps);
-      }
+    left_out.Add("file that is no JSON", static_cast<std::size_t>(CountIn(message, "unreadable")));
+    if (MemberOf(message, "info").is_null()) return steps;
+    if (TextMember(MemberOf(message, "info"), "role") == "user") {
+      AddPrompt(message, steps);
+    } else {
+      AddAnswer(message, depth, steps);
     }
     return steps;
   }
 
-  void AddPrompt(const StoredMessage& message, std::vector<MovedMessage>& steps) {
-    MovedMessage prompt{.at = TimeIn(MemberOf(MemberOf(message.info, "time"), "created"))};
-    for (const Json& part : message.parts) {
+  std::vector<MovedMessage> StepsOfSession(const std::string& session, int depth) {
+    std::vector<MovedMessage> steps;
+    const auto add = [&](const Json& message) {
+      std::ranges::move(StepsOf(message, depth), std::back_inserter(steps));
+    };
+    if (storage_.empty()) {
+      for (const Json& message : ListIn(sub_agents_, session)) add(message);
+    }
+    for (const fs::path& path : storage_.empty() ? std::vector<fs::path>() : StoredMessagesOf(storage_, session)) {
+      add(StoredMessage(storage_, path));
+    }
+    return steps;
+  }
+
+  void AddPrompt(const Json& message, std::vector<MovedMessage>& steps) {
+    MovedMessage prompt{.at = TimeIn(MemberOf(MemberOf(MemberOf(message, "info"), "time"), "created"))};
+    for (const Json& part : ListIn(message, "parts")) {
       const std::string type = TextMember(part, "type");
       if (type == "text" && (MemberOf(part, "synthetic") == true || MemberOf(part, "ignored") == true)) {
-        left_out_.Add("message that the tool added by itself");
+        left_out.Add("message that the tool added by itself");
       } else if (type == "text") {
         AddLine(prompt.text, TextMember(part, "text"));
       } else if (type == "file") {
@@ -141,7 +161,7 @@ class OpenCodeReader {
       } else if (type == "subtask") {
         AddLine(prompt.text, TextMember(part, "prompt"));
       } else if (type != "agent" && type != "compaction") {
-        left_out_.Add("part of a message (" + FirstWords(type) + ")");
+        left_out.Add("part of a message (" + FirstWords(type) + ")");
       }
     }
     if (!prompt.text.empty() || !prompt.files.empty()) steps.push_back(std::move(prompt));
@@ -149,19 +169,19 @@ class OpenCodeReader {
 
   void AddFile(const Json& part, std::vector<MovedFile>& files) {
     auto file = FileInDataUrl(TextMember(part, "url"));
-    if (!file) return left_out_.Add("file that is kept elsewhere");
+    if (!file) return left_out.Add("file that is kept elsewhere");
     file->filename = TextMember(part, "filename");
     files.push_back(*std::move(file));
   }
 
-  void AddAnswer(const StoredMessage& message, int depth, std::vector<MovedMessage>& steps) {
-    const Json& info = message.info;
+  void AddAnswer(const Json& message, int depth, std::vector<MovedMessage>& steps) {
+    const Json& info = MemberOf(message, "info");
     const auto at = TimeIn(MemberOf(MemberOf(info, "time"), "created"));
     const bool is_summary = MemberOf(info, "summary") == true;
     MovedMessage answer{
         .kind = Kind::kAnswer, .group = TextMember(info, "id"), .at = at, .model = TextMember(info, "modelID")};
     std::vector<MovedMessage> results;
-    for (const Json& part : message.parts) {
+    for (const Json& part : ListIn(message, "parts")) {
       const std::string type = TextMember(part, "type");
       if (type == "text") {
         answer.blocks.push_back({.text = TextMember(part, "text")});
@@ -172,7 +192,7 @@ class OpenCodeReader {
       } else if (type == "step-finish" || type == "step-start" || type == "retry") {
         continue;
       } else {
-        left_out_.Add("part of an answer (" + FirstWords(type) + ")");
+        left_out.Add("part of an answer (" + FirstWords(type) + ")");
       }
     }
     const Json& tokens = MemberOf(info, "tokens");
@@ -211,10 +231,11 @@ class OpenCodeReader {
     const bool is_there = !storage_.empty() || MemberOf(sub_agents_, session).is_array();
     if (!is_there || depth >= kMostSessions) {
       unread_.insert(session);
-      return left_out_.Add("sub-agent in a session of its own");
+      return left_out.Add("sub-agent in a session of its own");
     }
-    if (!read_.insert(session).second) return left_out_.Add("sub-agent that is named twice");
-    for (MovedMessage& step : StepsOf(MessagesOf(session), depth + 1)) {
+    const Naming here{.record = record, .number = named_here_++};
+    if (read_.emplace(session, here).first->second != here) return left_out.Add("sub-agent that is named twice");
+    for (MovedMessage& step : StepsOfSession(session, depth + 1)) {
       const bool says = step.nested.empty() && (step.kind == Kind::kAnswer || step.kind == Kind::kResult);
       if (!says) continue;
       step.nested = call;
@@ -222,23 +243,42 @@ class OpenCodeReader {
     }
   }
 
+  const std::size_t records_;
   const fs::path storage_;
   const Json sub_agents_;
-  std::set<std::string> read_;    // sessions: they may name each other
-  std::set<std::string> unread_;  // that a call names
-  LeftOut left_out_;
+  std::string undone_, undone_part_;    // ids; empty: none
+  std::size_t undone_from_ = kNone;     // the record
+  std::map<std::string, Naming> read_;  // sessions: they may name each other
+  std::set<std::string> unread_;        // that a call names
+  std::size_t named_here_ = 0;          // in this record
 };
 
 }  // namespace
 
-ReadSession ReadOpenCode(const Json& session, const std::string& path) {
-  if (session.contains("info")) {
-    auto messages = OpenCodeReader::MessagesIn(ListIn(session, "messages"));
-    return OpenCodeReader({}, MemberOf(session, "sub_agents")).Read(MemberOf(session, "info"), std::move(messages));
+ReadSession ReadOpenCode(Json session) {
+  Json messages = std::move(session["messages"]);
+  OpenCodeReader reader(MemberOf(session, "info"), messages.size(), {}, std::move(session["sub_agents"]));
+  return ReadAll(reader, std::move(messages));
+}
+
+OpenedDocument OpenOpenCode(MovedDocument document, const std::string& path) {
+  if (document.rest.contains("info")) {
+    const Json& rest = document.rest;
+    const std::size_t records = document.In("messages[").size();
+    auto reader =
+        std::make_unique<OpenCodeReader>(MemberOf(rest, "info"), records, fs::path(), MemberOf(rest, "sub_agents"));
+    return OpenRecords(ElementsOf(document, "messages["), std::move(reader));
   }
   // storage/session/PROJECT/ID.json
-  OpenCodeReader reader(fs::path(path).parent_path().parent_path().parent_path());
-  return reader.Read(session, reader.MessagesOf(TextMember(session, "id")));
+  const fs::path storage = fs::path(path).parent_path().parent_path().parent_path();
+  const bool is_known = !storage.empty();
+  auto paths = is_known ? StoredMessagesOf(storage, TextMember(document.rest, "id")) : std::vector<fs::path>();
+  const std::size_t records = paths.size();
+  auto reader = std::make_unique<OpenCodeReader>(document.rest, records, storage);
+  auto load = [storage, paths = std::move(paths)](std::size_t record) -> Result<Json> {
+    return StoredMessage(storage, paths[record]);
+  };
+  return OpenRecords({.count = records, .load = std::move(load)}, std::move(reader));
 }
 
 }  // namespace reprise

@@ -14,21 +14,19 @@
 namespace reprise {
 namespace {
 
-class LineSession final : public MovedSession {
+class SessionInRecords final : public MovedSession {
  public:
-  LineSession(SourceText source, std::unique_ptr<RecordReader> reader, std::vector<SourcePlace> places, bool cut_off)
-      : source_(std::move(source)), reader_(std::move(reader)), places_(std::move(places)) {
-    if (cut_off) left_out_.Add("last line, which is not complete");
+  SessionInRecords(Records records, std::unique_ptr<RecordReader> reader)
+      : records_(std::move(records)), reader_(std::move(reader)) {
+    if (records_.count == 0) facts_ = reader_->facts;
   }
 
-  std::size_t records() const override { return places_.size(); }
+  std::size_t records() const override { return records_.count; }
   Result<std::vector<MovedMessage>> Read(std::size_t record) override {
-    const SourcePlace& place = places_[record];
-    const std::string text = TRY(source_.Read(place.offset, place.length));
-    const Json line = TRY(ParseForeignJson(text, PlaceIn(source_, place)));
+    const Json json = TRY(records_.load(record));
     reader_->record = record;
-    auto messages = reader_->Take(line);
-    if (record + 1 == places_.size() && !std::exchange(was_read_, true)) {
+    auto messages = reader_->Take(json);
+    if (record + 1 == records_.count && !std::exchange(was_read_, true)) {
       facts_ = reader_->facts;
       left_out_.Add(reader_->left_out);
       reader_->left_out.Close();
@@ -37,9 +35,8 @@ class LineSession final : public MovedSession {
   }
 
  private:
-  const SourceText source_;
+  const Records records_;
   const std::unique_ptr<RecordReader> reader_;
-  const std::vector<SourcePlace> places_;
   bool was_read_ = false;
 };
 
@@ -58,8 +55,8 @@ class SessionInMemory final : public MovedSession {
 
 }  // namespace
 
-std::string PlaceIn(const SourceText& source, const SourcePlace& place) {
-  return source.name() + ", line " + std::to_string(place.number);
+std::string PlaceIn(const SourceText& source, const SourcePlace& place, std::string_view unit) {
+  return source.name() + ", " + std::string(unit) + " " + std::to_string(place.number);
 }
 
 void LeftOut::Add(const std::string& what, std::size_t count) {
@@ -101,7 +98,20 @@ Result<std::unique_ptr<MovedSession>> OpenLines(SourceText source, std::unique_p
   const bool cut_off = !last.empty() && !ParseForeignJson(last, source.name());
   if (cut_off) places.pop_back();
   if (places.empty()) return Fail(Reason::kInvalidDocument, source.name() + ": it has no complete line");
-  return std::make_unique<LineSession>(std::move(source), std::move(reader), std::move(places), cut_off);
+  if (cut_off) reader->left_out.Add("last line, which is not complete");
+  const std::size_t count = places.size();
+  auto load = [source = std::move(source), places = std::move(places)](std::size_t record) {
+    return LoadJson(source, places[record]);
+  };
+  return OpenRecords({.count = count, .load = std::move(load)}, std::move(reader));
+}
+
+Result<Json> LoadJson(const SourceText& source, const SourcePlace& place) {
+  return ParseForeignJson(TRY(source.Read(place.offset, place.length)), PlaceIn(source, place));
+}
+
+std::unique_ptr<MovedSession> OpenRecords(Records records, std::unique_ptr<RecordReader> reader) {
+  return std::make_unique<SessionInRecords>(std::move(records), std::move(reader));
 }
 
 Result<SessionFacts> PeekAtLines(const SourceText& source, RecordReader& reader) {
@@ -124,10 +134,11 @@ std::unique_ptr<MovedSession> SessionOf(ReadSession session) {
   return std::make_unique<SessionInMemory>(std::move(session));
 }
 
-ReadSession ReadAll(RecordReader& reader, const Json& records) {
+ReadSession ReadAll(RecordReader& reader, Json records) {
   ReadSession read;
-  for (const Json& record : records) {
+  for (Json& record : records) {
     std::ranges::move(reader.Take(record), std::back_inserter(read.messages));
+    record = nullptr;  // both are large
     ++reader.record;
   }
   read.facts = std::move(reader.facts);
@@ -149,10 +160,10 @@ Result<Json> ParseForeignJson(std::string_view text, const std::string& where) {
   constexpr int kDepth = 6000;  // an export may nest each message in the one before it, with two levels for each
   text = WithoutMark(text);
   auto json = ParseJson(text, kDepth, DuplicateMembers::kLastWins);
-  if (!json && HasSurrogateEscape(text)) {
-    json = ParseJson(MendSurrogateEscapes(text), kDepth, DuplicateMembers::kLastWins);
-  }
   if (json) return json;
+  if (const auto mended = MendJson(text)) {
+    if (auto again = ParseJson(*mended, kDepth, DuplicateMembers::kLastWins)) return again;
+  }
   const Reason reason = json.error().Is(Reason::kTooDeep) ? Reason::kTooDeep : Reason::kInvalidDocument;
   return Fail(reason, where + ": " + json.error().message);
 }

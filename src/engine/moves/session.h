@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -116,8 +117,17 @@ class RecordReader {
   LeftOut left_out;
 };
 
+// What a session consists of. None of it stays in memory: `load` reads one again.
+struct Records {
+  std::size_t count = 0;
+  std::function<Result<Json>(std::size_t record)> load{};
+};
+std::unique_ptr<MovedSession> OpenRecords(Records records, std::unique_ptr<RecordReader> reader);
+// The JSON of a line. kInvalidArgument (reason "invalid_document"), kIo.
+Result<Json> LoadJson(const SourceText& source, const SourcePlace& place);
+
 // "SOURCE, line 7", for messages.
-std::string PlaceIn(const SourceText& source, const SourcePlace& place);
+std::string PlaceIn(const SourceText& source, const SourcePlace& place, std::string_view unit = "line");
 // A session of one record for each line. kInvalidArgument (reason "invalid_document") if any but the last line is not
 // JSON: a session that goes on may be cut off there, which is noted.
 Result<std::unique_ptr<MovedSession>> OpenLines(SourceText source, std::unique_ptr<RecordReader> reader);
@@ -132,9 +142,9 @@ struct ReadSession {
 };
 std::unique_ptr<MovedSession> SessionOf(ReadSession session);
 // All that the reader takes from an array of records.
-ReadSession ReadAll(RecordReader& reader, const Json& records);
+ReadSession ReadAll(RecordReader& reader, Json records);
 
-// Parses JSON of another program: of several equal members the last counts, and half surrogates are mended.
+// Parses JSON of another program: of several equal members the last counts, and what MendJson can mend is mended.
 Result<Json> ParseForeignJson(std::string_view text, const std::string& where);
 // A whole file of JSON. kInvalidArgument (reason "invalid_document") if it is none, or too large; kIo.
 Result<Json> ReadForeignJson(const SourceText& source);

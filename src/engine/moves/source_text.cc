@@ -19,46 +19,12 @@ namespace {
 constexpr std::size_t kPiece = 1 << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
+}  // namespace
+
 tl::unexpected<Error> TooLong(const SourceText& source, std::string_view unit, std::uint64_t number) {
   return Fail(Reason::kInvalidDocument, source.name() + ", " + std::string(unit) + " " + std::to_string(number) +
                                             ": it is larger than " + std::to_string(kMaxSourceRecord >> 20) + " MiB");
 }
-
-// Splits a stream of bytes into the elements of an array.
-class ElementSplitter {
- public:
-  enum class Step { kOutside, kInside, kEnded };  // of an element
-
-  // Where the byte stands.
-  Step Take(char c) {
-    if (in_string_) {
-      if (escaped_ || c == '\\') {
-        escaped_ = !escaped_;
-      } else {
-        in_string_ = c != '"';
-      }
-      return Step::kInside;
-    }
-    if (!begun_ && IsSpace(c)) return Step::kOutside;
-    if (!std::exchange(begun_, true) && c == '[') {
-      is_array_ = true;
-      depth_ = 1;
-      return Step::kOutside;
-    }
-    in_string_ = c == '"';
-    const bool ends = is_array_ && depth_ == 1 && (c == ',' || c == ']');
-    if (c == '{' || c == '[') ++depth_;
-    if (c == '}' || c == ']') --depth_;
-    return ends ? Step::kEnded : Step::kInside;
-  }
-  bool is_open() const { return in_string_ || depth_ > 0; }
-
- private:
-  bool begun_ = false, is_array_ = false, in_string_ = false, escaped_ = false;
-  int depth_ = 0;
-};
-
-}  // namespace
 
 Result<SourceText> SourceText::Open(const std::string& path) {
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -84,9 +50,18 @@ SourceText SourceText::Of(std::string text, std::string name) {
   return source;
 }
 
+SourceText SourceText::Part(std::uint64_t offset, std::uint64_t length, std::string name) const {
+  SourceText part = *this;
+  part.name_ = std::move(name);
+  part.begin_ = begin_ + std::min(offset, size_);
+  part.size_ = std::min(length, size_ - std::min(offset, size_));
+  return part;
+}
+
 Result<std::string> SourceText::Read(std::uint64_t offset, std::size_t length) const {
   if (offset >= size_) return std::string();
   length = static_cast<std::size_t>(std::min<std::uint64_t>(length, size_ - offset));
+  offset += begin_;
   if (text_) return text_->substr(static_cast<std::size_t>(offset), length);
   std::string text(length, '\0');
   for (std::size_t done = 0; done < length;) {
@@ -97,6 +72,11 @@ Result<std::string> SourceText::Read(std::uint64_t offset, std::size_t length) c
     done += static_cast<std::size_t>(read);
   }
   return text;
+}
+
+Result<std::size_t> SizeOfMark(const SourceText& source) {
+  const bool is_marked = TRY(source.Read(0, kByteOrderMark.size())) == kByteOrderMark;
+  return is_marked ? kByteOrderMark.size() : 0;
 }
 
 std::string_view WithoutMark(std::string_view text) {
@@ -129,47 +109,6 @@ Result<void> ForEachLine(const SourceText& source, const VisitRecord& visit) {
     begin += used;
   }
   return {};
-}
-
-Result<void> ForEachElement(const SourceText& source, const VisitRecord& visit) {
-  ElementSplitter splitter;
-  std::string element;
-  std::uint64_t begin = 0;
-  std::uint32_t number = 1;
-  const auto end_element = [&](bool& go_on) -> Result<void> {
-    const std::string_view text = Trimmed(element);
-    const SourcePlace place{.offset = begin + static_cast<std::uint64_t>(text.data() - element.data()),
-                            .length = static_cast<std::uint32_t>(text.size()),
-                            .number = number};
-    if (!text.empty()) go_on = TRY(visit(place, text)), ++number;
-    element.clear();
-    return {};
-  };
-  const bool is_marked = TRY(source.Read(0, kByteOrderMark.size())) == kByteOrderMark;
-  for (std::uint64_t offset = is_marked ? kByteOrderMark.size() : 0; offset < source.size();) {
-    const std::string piece = TRY(source.Read(offset, kPiece));
-    std::size_t taken = 0;  // of the piece; behind it are bytes of the element, up to the place that is looked at
-    const auto take_until = [&](std::size_t end) -> Result<void> {
-      if (taken < end && element.empty()) begin = offset + taken;
-      element.append(piece, taken, end - taken);
-      taken = end;
-      return element.size() > kMaxSourceRecord ? Result<void>(TooLong(source, "element", number)) : Result<void>();
-    };
-    for (std::size_t i = 0; i < piece.size(); ++i) {
-      const auto step = splitter.Take(piece[i]);
-      if (step == ElementSplitter::Step::kInside) continue;
-      TRY(take_until(i));
-      taken = i + 1;
-      bool go_on = true;
-      if (step == ElementSplitter::Step::kEnded) TRY(end_element(go_on));
-      if (!go_on) return {};
-    }
-    TRY(take_until(piece.size()));
-    offset += piece.size();
-  }
-  if (splitter.is_open()) return Fail(Reason::kInvalidDocument, source.name() + ": it is cut off");
-  bool go_on = true;
-  return end_element(go_on);
 }
 
 }  // namespace reprise

@@ -14,7 +14,7 @@
 
 namespace reprise {
 
-// The longest line or element of a source that is read: it is the unit that is held in memory.
+// The longest line of a source, or element of its lists, that is read: it is the unit that is held in memory.
 inline constexpr std::size_t kMaxSourceRecord = 64 << 20;
 
 // What another program wrote: a file, read in pieces so that its size does not matter, or text in memory. It may grow
@@ -30,34 +30,37 @@ class SourceText {
   std::uint64_t size() const { return size_; }
   // When the file was last written; nullopt for a text.
   std::optional<Timestamp> changed_at() const { return changed_at_; }
+  // A part of it as a source of its own.
+  SourceText Part(std::uint64_t offset, std::uint64_t length, std::string name) const;
   // At most `length` bytes from there on; fewer only at the end. kIo.
   Result<std::string> Read(std::uint64_t offset, std::size_t length) const;
 
  private:
   std::string name_;
-  std::uint64_t size_ = 0;
+  std::uint64_t begin_ = 0, size_ = 0;
   std::optional<Timestamp> changed_at_;
   std::shared_ptr<const UniqueFd> file_;     // null: text_
   std::shared_ptr<const std::string> text_;  // null: file_
 };
 
+// That a record is too long: kInvalidArgument (reason "invalid_document"). `unit` is "line" or "element".
+tl::unexpected<Error> TooLong(const SourceText& source, std::string_view unit, std::uint64_t number);
+
+// The bytes of the byte order mark that the source begins with; 0: none.
+Result<std::size_t> SizeOfMark(const SourceText& source);
 // The text behind the byte order mark that some programs begin a file with.
 std::string_view WithoutMark(std::string_view text);
 
 // Where a record stands.
 struct SourcePlace {
   std::uint64_t offset = 0;
-  std::uint32_t length = 0, number = 0;  // `number` counts lines, or elements, from 1
+  std::uint32_t length = 0, number = 0;  // `number` counts lines, or elements of a list, from 1
 };
 
 // Gets each record until it returns false or fails.
 using VisitRecord = std::function<Result<bool>(const SourcePlace& place, std::string_view text)>;
 
-// The lines that are not blank. A record that is too long is kInvalidArgument (reason "invalid_document"); so for the
-// others. The message names source and line.
+// The lines that are not blank. One that is too long is kInvalidArgument (reason "invalid_document"); the message names
+// source and line.
 Result<void> ForEachLine(const SourceText& source, const VisitRecord& visit);
-// The elements of a JSON array, as written; anything else is itself one element. Only strings and brackets are looked
-// at. kInvalidArgument if the text ends within an element or the array.
-Result<void> ForEachElement(const SourceText& source, const VisitRecord& visit);
-
 }  // namespace reprise

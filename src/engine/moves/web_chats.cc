@@ -1,5 +1,6 @@
 // The exports of Claude.ai, Open WebUI and LibreChat.
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -218,68 +219,55 @@ std::vector<MovedMessage> StepsOfLibreChat(const Json& message, LeftOut& left_ou
   return std::move(steps).Take({.output_tokens = CountIn(message, "tokenCount")});
 }
 
-// Messages, each perhaps with those that follow it, as deep as the chat is long.
-void AddLibreChat(const Json& messages, std::vector<MessageNode>& nodes, LeftOut& left_out) {
-  struct Visit {
-    const Json* messages;
-    std::string parent;
-    std::size_t next = 0;
-  };
-  std::vector<Visit> open{{.messages = &messages, .parent = {}}};
-  while (!open.empty()) {
-    Visit& visit = open.back();
-    if (visit.next == visit.messages->size()) {
-      open.pop_back();
-      continue;
-    }
-    const Json& message = (*visit.messages)[visit.next++];
-    std::string id = TextMember(message, "messageId"), above = TextMember(message, "parentMessageId");
-    nodes.push_back({.id = id,
-                     .parent = above.empty() ? visit.parent : std::move(above),
-                     .steps = StepsOfLibreChat(message, left_out)});
-    open.push_back({.messages = &ListIn(message, "children"), .parent = std::move(id)});
+// --- The records of each
+
+class ClaudeReader final : public NodeReader {
+ public:
+  explicit ClaudeReader(const Json& session) {
+    facts = {.id = TextMember(session, "uuid"),
+             .title = TextMember(session, "name"),
+             .head = TextMember(session, "current_leaf_message_uuid"),  // not in the export: as the page loads it
+             .created = TimeIn(MemberOf(session, "created_at")),
+             .updated = TimeIn(MemberOf(session, "updated_at"))};
+    model = TextMember(session, "model");
+    if (!IsBlank(TextMember(session, "summary"))) left_out.Add("summary of the chat");
   }
-}
 
-}  // namespace
-
-ReadSession ReadClaudeExport(const Json& session, const std::string&) {
-  ReadSession read;
-  read.facts = {.id = TextMember(session, "uuid"),
-                .title = TextMember(session, "name"),
-                .head = TextMember(session, "current_leaf_message_uuid"),  // not in the export: as the page loads it
-                .created = TimeIn(MemberOf(session, "created_at")),
-                .updated = TimeIn(MemberOf(session, "updated_at"))};
-  std::vector<MessageNode> nodes;
-  for (const Json& message : ListIn(session, "chat_messages")) {
-    const std::string before = nodes.empty() ? "" : nodes.back().id;
+  std::vector<MessageNode> Take(const Json& message) override {
     std::string id = TextMember(message, "uuid");
-    if (id.empty()) id = "#" + std::to_string(nodes.size());
-    nodes.push_back(
-        {.id = std::move(id),
-         .parent = message.contains("parent_message_uuid") ? TextMember(message, "parent_message_uuid") : before,
-         .steps = StepsOfClaude(message, read.left_out)});
+    if (id.empty()) id = "#" + std::to_string(record);
+    std::string before = std::exchange(before_, id);
+    const bool says_parent = message.contains("parent_message_uuid");
+    return {{.id = std::move(id),
+             .parent = says_parent ? TextMember(message, "parent_message_uuid") : std::move(before),
+             .steps = StepsOfClaude(message, left_out)}};
   }
-  read.messages = StepsOfTree(std::move(nodes), read.left_out);
-  if (!IsBlank(TextMember(session, "summary"))) read.left_out.Add("summary of the chat");
-  if (const std::string model = TextMember(session, "model"); !model.empty()) {
-    read.messages.insert(read.messages.begin(), {.kind = Kind::kModel, .model = model});
-  }
-  return read;
-}
 
-ReadSession ReadOpenWebUi(const Json& session, const std::string&) {
-  const Json& chat = session.contains("chat") ? MemberOf(session, "chat") : session;
-  const Json& history = MemberOf(chat, "history");
-  ReadSession read;
-  read.facts = {
-      .id = TextMember(session, "id"),
-      .title = TextMember(session, "title").empty() ? TextMember(chat, "title") : TextMember(session, "title"),
-      .head = TextMember(history, "currentId"),
-      .created = TimeIn(MemberOf(session, "created_at")),
-      .updated = TimeIn(MemberOf(session, "updated_at"))};
-  std::vector<MessageNode> nodes;
-  for (const auto& [id, message] : MemberOf(history, "messages").items()) {
+ private:
+  std::string before_;  // the message before
+};
+
+// Its records are members of the list of messages.
+class OpenWebUiReader final : public NodeReader {
+ public:
+  explicit OpenWebUiReader(const Json& session) {
+    const Json& chat = session.contains("chat") ? MemberOf(session, "chat") : session;
+    facts = {.id = TextMember(session, "id"),
+             .title = TextMember(session, "title").empty() ? TextMember(chat, "title") : TextMember(session, "title"),
+             .head = TextMember(MemberOf(chat, "history"), "currentId"),
+             .created = TimeIn(MemberOf(session, "created_at")),
+             .updated = TimeIn(MemberOf(session, "updated_at"))};
+    are_members = true;
+  }
+
+  std::vector<MessageNode> Take(const Json& json) override {
+    std::vector<MessageNode> nodes;
+    for (const auto& [id, message] : json.items()) nodes.push_back(NodeOf(id, message));
+    return nodes;
+  }
+
+ private:
+  MessageNode NodeOf(const std::string& id, const Json& message) {
     MessageNode node{.id = id, .parent = TextMember(message, "parentId")};
     MovedMessage said{.at = TimeIn(MemberOf(message, "timestamp")), .model = TextMember(message, "model")};
     for (const Json& file : ListIn(message, "files")) {
@@ -287,7 +275,7 @@ ReadSession ReadOpenWebUi(const Json& session, const std::string&) {
       if (image && TextMember(message, "role") == "user") {
         said.files.push_back(*std::move(image));
       } else {
-        read.left_out.Add("file whose content the export lacks");
+        left_out.Add("file whose content the export lacks");
       }
     }
     if (TextMember(message, "role") == "user") {
@@ -295,23 +283,60 @@ ReadSession ReadOpenWebUi(const Json& session, const std::string&) {
       said.text = TextMember(message, "content");
       node.steps.push_back(std::move(said));
     } else {
-      node.steps = StepsOfWebUi(message, said, read.left_out);
+      node.steps = StepsOfWebUi(message, said, left_out);
     }
-    nodes.push_back(std::move(node));
+    return node;
   }
-  read.messages = StepsOfTree(std::move(nodes), read.left_out);
-  return read;
+};
+
+// Its records are messages, each perhaps with those that follow it, as deep as the chat is long.
+class LibreChatReader final : public NodeReader {
+ public:
+  explicit LibreChatReader(const Json& session) {
+    facts = {.id = TextMember(session, "conversationId"),
+             .title = TextMember(session, "title"),
+             .updated = TimeIn(MemberOf(session, "exportAt"))};
+  }
+
+  std::vector<MessageNode> Take(const Json& json) override {
+    struct Visit {
+      const Json* message;
+      std::string parent;
+    };
+    std::vector<MessageNode> nodes;
+    std::vector<Visit> open{{.message = &json, .parent = {}}};
+    while (!open.empty()) {
+      const Visit visit = std::move(open.back());
+      open.pop_back();
+      const Json& message = *visit.message;
+      const std::string id = TextMember(message, "messageId");
+      std::string above = TextMember(message, "parentMessageId");
+      nodes.push_back({.id = id,
+                       .parent = above.empty() ? visit.parent : std::move(above),
+                       .steps = StepsOfLibreChat(message, left_out)});
+      const Json& children = ListIn(message, "children");
+      for (std::size_t i = children.size(); i-- > 0;) open.push_back({.message = &children[i], .parent = id});
+    }
+    return nodes;
+  }
+};
+
+}  // namespace
+
+OpenedDocument OpenClaudeExport(MovedDocument document, const std::string&) {
+  return OpenTree(ElementsOf(document, "chat_messages["), std::make_unique<ClaudeReader>(document.rest));
 }
 
-ReadSession ReadLibreChat(const Json& session, const std::string&) {
-  ReadSession read;
-  read.facts = {.id = TextMember(session, "conversationId"),
-                .title = TextMember(session, "title"),
-                .updated = TimeIn(MemberOf(session, "exportAt"))};
-  std::vector<MessageNode> nodes;
-  for (const char* list : {"messages", "messagesTree"}) AddLibreChat(ListIn(session, list), nodes, read.left_out);
-  read.messages = StepsOfTree(std::move(nodes), read.left_out);
-  return read;
+OpenedDocument OpenOpenWebUi(MovedDocument document, const std::string&) {
+  const bool is_within = document.rest.contains("chat");
+  return OpenTree(ElementsOf(document, is_within ? "chat.history.messages{" : "history.messages{"),
+                  std::make_unique<OpenWebUiReader>(document.rest));
+}
+
+OpenedDocument OpenLibreChat(MovedDocument document, const std::string&) {
+  const bool is_flat = !ListIn(document.rest, "messages").empty();
+  return OpenTree(ElementsOf(document, is_flat ? "messages[" : "messagesTree["),
+                  std::make_unique<LibreChatReader>(document.rest));
 }
 
 }  // namespace reprise
