@@ -14,7 +14,7 @@ import { cache, useChat, useOpen } from "./store/cache";
 import { feed, start } from "./store/feed";
 import { closeBeside, navigation, showBeside, toggleMenu, View } from "./store/navigation";
 import * as requests from "./store/requests";
-import { act, notices, useSelect } from "./store/state";
+import { act, filesIn, notices, useSelect } from "./store/state";
 import { translate } from "./language";
 import { t } from "./texts";
 import { showTheme } from "./theme";
@@ -45,8 +45,10 @@ function Page() {
   useTitle(waiting, running, title);
   useEffect(() => {
     const onKey = (e: KeyboardEvent): void => {
+      const wantsPalette = (e.ctrlKey || e.metaKey) && !e.altKey && e.key.toLowerCase() === "k";
+      if (document.querySelector("dialog[open]")) return wantsPalette ? e.preventDefault() : undefined; // it is about what lies beneath it
       const action = actions().find((each) => each.key?.(e));
-      if ((e.ctrlKey || e.metaKey) && !e.altKey && e.key.toLowerCase() === "k") navigation.set({ dialog: "palette" });
+      if (wantsPalette) navigation.set({ dialog: "palette" });
       else if (e.key === "?" && !isWriting(e.target)) navigation.set({ dialog: "help" });
       else if (action) action.run();
       else return;
@@ -135,7 +137,8 @@ function takeDroppedFiles(): void {
     show(false);
     if (!isOurs(e)) return;
     e.preventDefault();
-    navigation.set({ view: "chat", dropped: [...(e.dataTransfer?.files ?? [])] });
+    const files = filesIn(e.dataTransfer);
+    if (files.length > 0) navigation.set({ view: "chat", dropped: files });
   };
   addEventListener("dragover", onDragOver);
   addEventListener("dragleave", onDragLeave);
@@ -165,19 +168,19 @@ function ChatTitle({ id, title }: { id: string | null; title: string }) {
 
 function LogIn({ why }: { why: string }) {
   const [token, setToken] = useState("");
-  const [wrong, setWrong] = useState(false);
+  const [wrong, setWrong] = useState("");
   return (
     <main className="login" data-testid="login">
       <h1>{t.name}</h1>
       <form onSubmit={(e) => {
         e.preventDefault();
-        logIn(token.trim()).then(() => location.reload(), (error) => setWrong(error instanceof ApiError));
+        logIn(token.trim()).then(() => location.reload(), (error) => setWrong(error instanceof ApiError ? t.wrongToken : t.offline));
       }}>
         <p>{t.login}</p>
         {why && <p>{t.notLetIn(why)}</p>}
         <label className="field"><span>{t.token}</span><input type="password" autoFocus autoComplete="current-password" data-testid="token" value={token}
           onChange={(e) => setToken(e.target.value)} /></label>
-        {wrong && <p className="bad" role="alert">{t.wrongToken}</p>}
+        {wrong && <p className="bad" role="alert">{wrong}</p>}
         <button type="submit" className="primary" data-testid="log-in">{t.logIn}</button>
       </form>
     </main>

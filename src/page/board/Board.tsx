@@ -89,11 +89,13 @@ export function Board() {
           return (
             <section key={column} data-testid="column" data-column={column} className={over === column ? "over" : ""} aria-label={t.columns[column]}
               onDragOver={(e) => {
+              if (e.dataTransfer.types.includes("Files")) return;
               e.preventDefault();
               setOver(column);
             }} onDragLeave={() => setOver(null)} onDrop={(e) => {
-              e.preventDefault();
               setOver(null);
+              if (e.dataTransfer.types.includes("Files")) return;
+              e.preventDefault();
               put(e.dataTransfer.getData("text/plain"), { status: column });
             }}>
               <h3>{t.columns[column]} <span className="badge">{tasks.length}</span></h3>

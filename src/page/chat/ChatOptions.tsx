@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { Dialog } from "../keys/Palette";
 import { Icon } from "../parts/Icon";
-import { openEntry } from "../store/cache";
+import { cache, openEntry } from "../store/cache";
 import { navigation } from "../store/navigation";
 import { addPrompt, prompts, removePrompt } from "../store/prompts";
 import * as requests from "../store/requests";
@@ -14,18 +14,18 @@ const LONGEST = 4000; // characters of the instructions
 
 // What holds for this chat alone, or for the new one: instructions and effort. And the prompts that this browser keeps.
 export function ChatOptions({ onClose }: { onClose: () => void }) {
+  const [chat] = useState(cache.open?.id); // another may be shown when this is saved
   const now = openEntry() ?? (requests.settings() as { instructions?: string; effort?: ChangeChatRequest["effort"] });
   const [instructions, setInstructions] = useState(now.instructions ?? "");
   const [effort, setEffort] = useState<string>(now.effort ?? "");
-  const save = (): void => {
-    void requests.configure({ instructions, effort: (effort || null) as ChangeChatRequest["effort"] });
-    onClose();
+  const save = async (): Promise<void> => {
+    if (await requests.configure({ instructions, effort: (effort || null) as ChangeChatRequest["effort"] }, chat)) onClose();
   };
   return (
     <Dialog label={t.chatOptions} onClose={onClose} testid="chat-options">
       <form onSubmit={(e) => {
         e.preventDefault();
-        save();
+        void save();
       }}>
         <div className="row"><h2 className="grow">{t.chatOptions}</h2><button type="button" className="quiet square" aria-label={t.close} onClick={onClose}><Icon name="close" /></button></div>
         <label className="field"><span>{v.chatInstructions}</span><textarea autoFocus rows={5} maxLength={LONGEST} dir="auto" data-testid="chat-instructions" value={instructions} onChange={(e) => setInstructions(e.target.value)} /></label>

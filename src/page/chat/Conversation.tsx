@@ -91,6 +91,11 @@ function Turns({ busy }: { busy: boolean }) {
       {finding && open && <Suspense fallback={null}><FindBar chat={open} window={window} root={root} stamp={`${shown[0]}-${shown[shown.length - 1]}-${rows.length}`} /></Suspense>}
       <div className="turns" role="log" aria-busy={busy} aria-label={title ?? t.newChat} tabIndex={0} data-testid="turns" data-rows={rows.length}
         onCopy={(e) => onCopy(e, rows)}>
+        {turns.length === 0 && open?.missing && (
+          <p className="warning" data-testid="no-such-chat">
+            <Icon name="alert" size={16} /> <span className="grow">{t.noSuchChat(open.id)}</span><button type="button" onClick={() => navigation.set({ view: "trash" })}>{t.trash}</button>
+          </p>
+        )}
         {turns.length === 0 && !sent && unsent.length === 0 && <Welcome />}
         <div ref={root} data-list="" data-seen={`${first}-${end}`}>
           {drawn({ rows, heads, values, height }, shown, turns, unsent, !hasEarlier)}

@@ -11,11 +11,13 @@ const NEARLY_FULL = 0.85; // of the context that a request may use
 // The conversation's share of the model's context, the tokens used so far, and their cost.
 export function Meter() {
   const { context, window, limit, input, output } = useSelect(figures);
+  const isWhole = useOpen()?.previous === null; // all turns are read
   const total = useChat()?.tokens || input + output;
+  const tip = isWhole ? t.meterTip(input, output) : undefined;
   const share = window > 0 ? Math.min(1, context / window) : 0;
   if (total === 0) return <div className="meter faint" data-testid="meter" />;
   return (
-    <div className="meter faint" data-testid="meter" title={t.meterTip(input, output)}>
+    <div className="meter faint" data-testid="meter" title={tip}>
       {window > 0 && context > 0 && (
         <>
           <span className={`bar-of ${share > 0.9 ? "full" : share > 0.7 ? "high" : ""}`} role="meter" aria-label={t.contextUsed} aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(100 * share)} data-testid="context-bar">
@@ -25,7 +27,7 @@ export function Meter() {
           {limit > 0 && context >= NEARLY_FULL * limit && <span data-testid="context-nearly-full">{t.nearlyFull}</span>}
         </>
       )}
-      <span>{t.tokens(total)}<span className="sr-only">, {t.meterTip(input, output)}</span></span>
+      <span>{t.tokens(total)}{tip && <span className="sr-only">, {tip}</span>}</span>
       <ChatCost />
     </div>
   );
@@ -56,7 +58,7 @@ function costOf(turn: Turn, price: Prices): number {
   return own / MILLION + turn.blocks.reduce((sum, block) => sum + (block.kind === "tool" && block.nested ? costOf(block.nested, price) : 0), 0);
 }
 
-const shown = (cost: number): string => cost.toLocaleString(undefined, { maximumSignificantDigits: cost < 1 ? 2 : 4 });
+export const shown = (cost: number): string => cost.toLocaleString(undefined, { maximumSignificantDigits: cost < 1 ? 2 : 4 });
 
 export function TurnCost({ turn }: { turn: Turn }) {
   const prices = useSelect(() => cache.models.models.find((each) => each.name === turn.model)?.prices);

@@ -7,7 +7,7 @@ import { useAway } from "../parts/hooks";
 import { cache, inOrder, useChats, useOpen } from "../store/cache";
 import { leave, navigation, openChat } from "../store/navigation";
 import * as requests from "../store/requests";
-import { attempt, tell, useSelect } from "../store/state";
+import { attempt, filesIn, tell, useSelect } from "../store/state";
 import type { Chat } from "../store/turn";
 import { t } from "../texts";
 import type { SearchMatches } from "../wire";
@@ -33,10 +33,15 @@ export function Sidebar() {
   useEffect(() => {
     setHits(null);
     if (query.trim().length < 2) return undefined;
-    const timer = setTimeout(() => {
-      void get<SearchMatches>(`/search?q=${encodeURIComponent(query)}&limit=30`).then((found) => setHits(found.matches), () => setHits([]));
-    }, 200);
-    return () => clearTimeout(timer);
+    let wanted = true;
+    const timer = setTimeout(() => void attempt(async () => {
+      const found = await get<SearchMatches>(`/search?q=${encodeURIComponent(query)}&limit=30`);
+      if (wanted) setHits(found.matches);
+    }, t.offline), 200);
+    return () => {
+      wanted = false;
+      clearTimeout(timer);
+    };
   }, [query]);
   const words = query.toLowerCase();
   const listed = useMemo(() => inOrder([...chats.values()].filter((chat) => !words || chat.title.toLowerCase().includes(words) || chat.id.toLowerCase().includes(words))), [chats, version, words]);
@@ -62,7 +67,7 @@ export function Sidebar() {
   const onDrop = (e: DragEvent): void => {
     e.preventDefault();
     setDropping(false);
-    [...e.dataTransfer.files].forEach(take);
+    filesIn(e.dataTransfer).forEach(take);
   };
   const choose = (id: string): void => setChosen((before) => {
     const next = new Set(before);
@@ -218,19 +223,23 @@ function Item({ chat, current, chosen, onChoose, onDrag }: ItemProps) {
   const [naming, setNaming] = useState(false);
   const [menu, setMenu] = useState(false);
   const place = useRef<HTMLLIElement>(null);
+  const given = useRef(false);
   const close = useCallback(() => setMenu(false), []);
   useAway(place, menu, close);
   const title = chat.title || t.untitled;
   const where = usePlace();
   if (naming) {
     return (
-      <li {...where}><input autoFocus aria-label={t.rename} data-testid="rename" dir="auto" defaultValue={chat.title} onFocus={(e) => e.target.select()} onBlur={() => setNaming(false)} onKeyDown={(e) => {
-        if (e.key === "Escape") setNaming(false);
-        if (e.key === "Enter") {
-          e.preventDefault();
-          void requests.rename(chat.id, e.currentTarget.value);
-          setNaming(false);
-        }
+      <li {...where}><input autoFocus aria-label={t.rename} data-testid="rename" dir="auto" defaultValue={chat.title} onFocus={(e) => e.target.select()} onBlur={(e) => {
+        const title = e.target.value.trim();
+        if (!given.current && title && title !== chat.title) void requests.rename(chat.id, title);
+        given.current = false;
+        setNaming(false);
+      }} onKeyDown={(e) => {
+        if (e.key !== "Escape" && e.key !== "Enter") return;
+        e.preventDefault();
+        given.current = e.key === "Escape"; // keeps the old title
+        e.currentTarget.blur();
       }} /></li>
     );
   }

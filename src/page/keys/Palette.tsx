@@ -56,6 +56,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
 
 export function Dialog({ label, testid, onClose, children }: { label: string; testid: string; onClose: () => void; children: React.ReactNode }) {
   const place = useRef<HTMLDialogElement>(null);
+  const pressed = useRef(false); // outside; a selection that ends there began inside
   // Closing gives the focus back, unless a field that the action opened (such as the find bar) has taken it.
   useEffect(() => {
     const before = document.activeElement as HTMLElement | null;
@@ -67,6 +68,6 @@ export function Dialog({ label, testid, onClose, children }: { label: string; te
   }, []);
   return (
     <dialog ref={place} className={testid} aria-label={label} data-testid={testid} onClose={onClose}
-      onClick={(e) => e.target === place.current && onClose()}>{children}</dialog>
+      onPointerDown={(e) => void (pressed.current = e.target === place.current)} onClick={(e) => e.target === place.current && pressed.current && onClose()}>{children}</dialog>
   );
 }

@@ -24,6 +24,8 @@ export const isWriting = (place: EventTarget | null): boolean =>
   place instanceof HTMLInputElement ? !/^(checkbox|range|button)$/.test(place.type) : place instanceof HTMLTextAreaElement || place instanceof HTMLSelectElement || place instanceof HTMLOptionElement;
 
 const withCtrlAlt = (key: string) => (e: KeyboardEvent): boolean => (e.ctrlKey || e.metaKey) && e.altKey && e.code === `Key${key}`;
+// In a list of choices these keys open it.
+const withAlt = (key: string) => (e: KeyboardEvent): boolean => e.altKey && !e.ctrlKey && e.key === key && !(e.target instanceof HTMLSelectElement);
 const show = (view: View) => (): void => navigation.set({ view });
 
 function neighbour(step: number): void {
@@ -114,7 +116,7 @@ export function actions(): Action[] {
     { id: "sidebar", name: t.toggleSidebar, icon: "sidebar", run: () => toggleMenu(), key: withCtrlAlt("S"), keys: "Ctrl Alt S" },
     { id: "theme", name: t.otherTheme, icon: "eye", run: () => setTheme(themeNow() === "dark" ? "light" : "dark") },
     { id: "help", name: t.help, icon: "help", run: () => navigation.set({ dialog: "help" }), keys: "?" },
-    { id: "previous", name: t.chatAbove, icon: "back", run: () => neighbour(-1), key: (e) => e.altKey && !e.ctrlKey && e.key === "ArrowUp", keys: "Alt ↑" },
-    { id: "next", name: t.chatBelow, icon: "forward", run: () => neighbour(1), key: (e) => e.altKey && !e.ctrlKey && e.key === "ArrowDown", keys: "Alt ↓" },
+    { id: "previous", name: t.chatAbove, icon: "back", run: () => neighbour(-1), key: withAlt("ArrowUp"), keys: "Alt ↑" },
+    { id: "next", name: t.chatBelow, icon: "forward", run: () => neighbour(1), key: withAlt("ArrowDown"), keys: "Alt ↓" },
   ];
 }

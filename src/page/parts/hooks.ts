@@ -1,6 +1,6 @@
 import { RefObject, useEffect, useSyncExternalStore } from "react";
 
-// Closes a popover on a click elsewhere or on Escape.
+// Closes a popover on a click or focus elsewhere, or on Escape.
 export function useAway(place: RefObject<HTMLElement>, open: boolean, close: () => void): void {
   useEffect(() => {
     if (!open) return undefined;
@@ -13,7 +13,11 @@ export function useAway(place: RefObject<HTMLElement>, open: boolean, close: () 
       close();
       place.current?.querySelector<HTMLElement>("button[aria-expanded]")?.focus();
     };
+    const onFocus = (e: FocusEvent): void => {
+      if (e.target instanceof Node && e.target !== document.body && !place.current?.contains(e.target)) close();
+    };
     const stop = new AbortController();
+    document.addEventListener("focusin", onFocus, { signal: stop.signal });
     document.addEventListener("pointerdown", onPointer, { signal: stop.signal });
     document.addEventListener("keydown", onKey, { capture: true, signal: stop.signal });
     return () => stop.abort();

@@ -206,10 +206,12 @@ export function load(chat: OpenChat, before?: string): Promise<void> {
       const page = await readPage(chat, PAGE, before);
       if (!isAsked()) return;
       takeIn(chat, page);
+      chat.missing = false;
       // A chat that was read before knows how far that went.
       if (before || !chat.loaded) chat.previous = page.previous ?? null;
     } catch (error) {
       if (!(error instanceof ApiError && error.status === 404)) throw error;
+      chat.missing = true;
     }
     if (!before) {
       for (const turn of chat.turns.values()) if (turn.stale && !isRunning(turn)) blank(turn, false);

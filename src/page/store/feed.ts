@@ -90,8 +90,8 @@ function onChange(event: string, data: ChatChange): void {
   if (event === "approval_opened" && data.approval) say(t.approvalFor(data.approval.tool_name));
   if (event === "input_opened") say(t.questionWaits);
   if (event === "chat_deleted") {
+    if (cache.open?.id === data.chat_id) leave(); // which keeps it for a while
     forget(data.chat_id);
-    if (cache.open?.id === data.chat_id) leave();
   }
   for (const approval of unlearned) {
     if (approval.chat_id === data.chat_id && unlearned.delete(approval)) void learnHow(approval);
@@ -133,7 +133,7 @@ const seenWaiting = new Set<string>();
 const answeredHere = new Set<string>();
 const unlearned = new Set<PendingApproval>(); // closed, and it is not known yet how
 
-export const answersHere = (approval: string): void => void answeredHere.add(approval);
+export const answersHere = (approval: string, does: boolean): void => void (does ? answeredHere.add(approval) : answeredHere.delete(approval));
 export const wasAnsweredElsewhere = (approval: string): boolean => seenWaiting.has(approval) && !answeredHere.has(approval);
 
 function closeApproval(id: string): void {
@@ -158,9 +158,12 @@ function notify(event: string, data: ChatChange): void {
   if (!document.hidden || localStorage.getItem("notify") !== "on" || typeof Notification === "undefined") return;
   const text = event === "approval_opened" ? t.approvalNeeded : event === "input_opened" ? t.questionWaits : event === "interaction_ended" ? t.answerReady : "";
   if (!text || Notification.permission !== "granted") return;
-  const shown = new Notification("Reprise", { body: text, tag: data.chat_id });
-  shown.onclick = () => {
-    window.focus();
-    openChat(data.chat_id);
-  };
+  try {
+    new Notification("Reprise", { body: text, tag: data.chat_id }).onclick = () => {
+      window.focus();
+      openChat(data.chat_id);
+    };
+  } catch {
+    // Some phones show only the notices of service workers.
+  }
 }

@@ -8,6 +8,7 @@ export interface OpenChat {
   turns: Map<string, Turn>;
   previous: string | null; // where to read earlier turns; null: there are none
   loaded: boolean;
+  missing?: boolean; // the server has no such chat
   unread: boolean; // events of it may have been missed
   reading: Map<string, Promise<void>>; // requests under way
   queue: QueuedEntry[];

@@ -71,10 +71,10 @@ export function folderName(folder: string, all: string[]): string {
   const last = (path: string): string => path.slice(path.lastIndexOf("/") + 1) || path;
   return all.some((other) => other !== folder && last(other) === last(folder)) ? folder : last(folder);
 }
-export async function configure(change: ChangeChatRequest): Promise<void> {
-  const chat = cache.open;
-  if (!chat) return begun.set({ fresh: { ...begun.fresh, ...change } });
-  await attempt(() => call("PATCH", chatPath(chat.id), change));
+export async function configure(change: ChangeChatRequest, chat = cache.open?.id): Promise<boolean> {
+  if (chat) return attempt(() => call("PATCH", chatPath(chat), change), t.offline);
+  begun.set({ fresh: { ...begun.fresh, ...change } });
+  return true;
 }
 
 // --- chats
@@ -100,18 +100,22 @@ export async function chatToFill(): Promise<string | null> {
 }
 export const rename = (chat: string, title: string): Promise<boolean> => attempt(() => call("PATCH", chatPath(chat), { title }));
 export async function remove(chats: string[]): Promise<void> {
-  const title = cache.chats.get(chats[0]!)?.title || t.untitled;
+  const deleted: string[] = [];
   await attempt(async () => {
-    for (const chat of chats) await call("DELETE", chatPath(chat));
-    const putBack = async (): Promise<void> => {
-      const trash = await get<Trash>("/trash");
-      for (const chat of chats) {
-        const entry = trash.entries.filter((each) => each.chat_id === chat).pop();
-        if (entry) await restore(entry.id);
-      }
-    };
-    tell(chats.length === 1 ? t.wasDeleted(title) : t.wereDeleted(chats.length), { label: t.undo, run: () => void attempt(putBack) });
+    for (const chat of chats) {
+      const gone = await call("DELETE", chatPath(chat)).catch((error) => error instanceof ApiError && error.status === 404 ? "gone" : Promise.reject(error));
+      if (gone !== "gone") deleted.push(chat); // else somebody else has deleted it
+    }
   });
+  const putBack = async (): Promise<void> => {
+    const trash = await get<Trash>("/trash");
+    for (const chat of deleted) {
+      const entry = trash.entries.filter((each) => each.chat_id === chat).pop();
+      if (entry) await restore(entry.id);
+    }
+  };
+  const title = cache.chats.get(deleted[0] ?? "")?.title || t.untitled;
+  if (deleted.length > 0) tell(deleted.length === 1 ? t.wasDeleted(title) : t.wereDeleted(deleted.length), { label: t.undo, run: () => void attempt(putBack) });
 }
 // Puts chats on another shelf, and into another folder if one is given. What was before can be had back.
 export async function put(ids: string[], to: { shelf: Chat["shelf"] | null; folder?: string }): Promise<void> {
@@ -208,9 +212,11 @@ export async function compact(): Promise<void> {
 }
 
 // --- approvals and questions
-export function answer(approval: string, body: Record<string, unknown>): Promise<boolean> {
-  answersHere(approval);
-  return attempt(() => call("POST", `/approvals/${approval}`, body));
+export async function answer(approval: string, body: Record<string, unknown>): Promise<boolean> {
+  answersHere(approval, true);
+  const given = await attempt(() => call("POST", `/approvals/${approval}`, body), t.offline);
+  if (!given) answersHere(approval, false);
+  return given;
 }
 export function respond(input: PendingInput, response: string | null): Promise<boolean> {
   const body = response === null ? { request_id: input.request_id, declined: true } : { request_id: input.request_id, response };

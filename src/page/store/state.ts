@@ -1,5 +1,6 @@
 // The parts of the page's state, and how components read them: each component selects the values that it draws. One part is what the page tells people.
 import { useRef, useSyncExternalStore } from "react";
+import { t } from "../texts";
 
 const listeners = new Set<() => void>();
 let waits = false;
@@ -74,17 +75,26 @@ export function act(toast: Toast): void {
   toast.action?.run();
 }
 
+// The files that are dropped. A folder comes as a file that cannot be read.
+export function filesIn(dropped: DataTransfer | null): File[] {
+  const items = [...(dropped?.items ?? [])], folders = items.filter((each) => each.webkitGetAsEntry()?.isDirectory);
+  if (folders.length > 0) tell(t.noFolders);
+  const unreadable = new Set(folders.map((each) => each.getAsFile()?.name));
+  return [...(dropped?.files ?? [])].filter((each) => !unreadable.has(each.name));
+}
+
 // A screen reader says the same words a second time only if they differ.
 export const say = (text: string): void => notices.set({ said: text === notices.said ? `${text}\u00a0` : text });
 
-// Tells why the work failed, unless the server cannot be reached: the page shows that by itself.
-export async function attempt(work: () => Promise<void>): Promise<boolean> {
+// Tells why the work failed. That the server cannot be reached the page shows by itself, unless there are words for it.
+export async function attempt(work: () => Promise<unknown>, offline = ""): Promise<boolean> {
   try {
     await work();
     return true;
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") return true;
-    if (!(error instanceof TypeError)) tell(error instanceof Error ? error.message : String(error));
+    const text = error instanceof TypeError ? offline : error instanceof Error ? error.message : String(error);
+    if (text) tell(text);
     return false;
   }
 }

@@ -13,7 +13,7 @@ import { t } from "../texts";
 import { v } from "../texts_of_views";
 import { setTheme, themeNow } from "../theme";
 import type { ChangeChatRequest, ChatGrants, Grants as Standing } from "../wire";
-import { call, chatPath, get, hasToken, logOut } from "../wire/api";
+import { ApiError, call, chatPath, get, hasToken, logOut } from "../wire/api";
 import { Devices } from "./Devices";
 import { Providers } from "./Providers";
 import { Rules } from "./Rules";
@@ -157,16 +157,19 @@ async function readAll(chat: string | undefined): Promise<Grant[]> {
   const standing = (await get<Standing>("/grants")).grants.map((each): Grant => ({ ...parts(each), path: `/grants/${each.id}`, input: each.pattern ?? each.tool_input, scope: "always" }));
   if (!chat) return standing;
   const path = `${chatPath(chat)}/grants`;
-  const { grants } = await get<ChatGrants>(path);
+  const { grants } = await get<ChatGrants>(path).catch((error) => (error instanceof ApiError && error.status === 404 ? { grants: [] } : Promise.reject(error)));
   const inputs = await inputsOf(new Set(grants.flatMap((each) => (each.pattern ? [] : [each.arguments_digest ?? ""])))).catch(() => new Map<string, string>());
   return [...standing, ...grants.map((each): Grant => ({ ...parts(each), path: `${path}/${each.id}`, input: each.pattern ?? inputs.get(each.arguments_digest ?? ""), scope: "chat" }))];
 }
 
 // The grants of all chats and of the open one, each of which can be revoked.
 function Grants() {
-  const [grants, setGrants] = useState<Grant[]>([]);
+  const [grants, setGrants] = useState<Grant[] | null>(null); // not known
   const chat = useOpen()?.id;
-  const read = (): Promise<void> => readAll(chat).then(setGrants, () => setGrants([]));
+  const read = async (): Promise<void> => {
+    setGrants(null);
+    await attempt(async () => setGrants(await readAll(chat)), t.offline);
+  };
   useEffect(() => void read(), [chat]);
   const revoke = async (grant: Grant): Promise<void> => {
     await attempt(() => call("DELETE", grant.path));
@@ -176,9 +179,9 @@ function Grants() {
     <>
       <h2>{v.grants}</h2>
       <p className="hint">{v.grantsMean}</p>
-      {grants.length === 0 && <p className="faint">{v.noGrants}</p>}
+      {grants?.length === 0 && <p className="faint">{v.noGrants}</p>}
       <ul className="plain-list">
-        {grants.map((grant) => (
+        {grants?.map((grant) => (
           <li key={grant.path} className="row" data-testid="grant">
             <strong>{grant.tool}</strong> <span className="badge">{t.scopes[grant.scope]}</span> <code className="grow">{spelled(grant.input ?? "")}</code>
             {grant.outdated && <span className="badge" data-testid="grant-outdated" title={v.grantOutdatedHint}>{v.grantOutdated}</span>}

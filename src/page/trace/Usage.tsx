@@ -1,5 +1,6 @@
 import { useEffect, useState } from "react";
 import { spelled } from "../chat/hidden";
+import { shown } from "../chat/Meter";
 import { openChat } from "../store/navigation";
 import { attempt } from "../store/state";
 import { t } from "../texts";
@@ -56,7 +57,7 @@ export function Usage() {
   );
 }
 
-const amount = (tokens: number, cost: number | null): string => [t.tokens(tokens), cost !== null && cost > 0 ? cost.toFixed(4) : ""].filter(Boolean).join(" · ");
+const amount = (tokens: number, cost: number | null): string => [t.tokens(tokens), cost !== null && cost > 0 ? shown(cost) : ""].filter(Boolean).join(" · ");
 
 function Table({ name, rows }: { name: string; rows: [string, number, number | null, string?][] }) {
   return (

@@ -331,6 +331,8 @@ export const page: typeof t = {
   notLetIn: (why) => `Der Server sagt: ${why}. Wenn du über eine Anmeldeseite kommst, lade diese Seite neu.`,
   token: "Token",
   logIn: "Anmelden",
+  noSuchChat: (id) => `Hier gibt es keinen Chat ${id}. Vielleicht wurde er gelöscht, oder er gehört einem anderen Server.`,
+  noFolders: "Ordner lassen sich hier nicht ablegen: wähle ihre Dateien.",
   wrongToken: "Dieser Server nimmt das Token nicht an.",
   tokens: (n) => `${n.toLocaleString("de")} Token`,
   context: (n, of) => `${Math.round((100 * n) / of)} % des Kontexts`,

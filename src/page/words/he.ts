@@ -331,6 +331,8 @@ export const page: typeof t = {
   notLetIn: (why) => `השרת אומר: ${why}. אם הגעת דרך דף כניסה, יש לטעון את הדף מחדש.`,
   token: "אסימון גישה",
   logIn: "כניסה",
+  noSuchChat: (id) => `אין כאן צ'אט ${id}. ייתכן שנמחק, או שהוא שייך לשרת אחר.`,
+  noFolders: "אי אפשר לגרור לכאן תיקיות: בחרו את הקבצים שבהן.",
   wrongToken: "השרת אינו מקבל את אסימון הגישה.",
   tokens: (n) => `${n.toLocaleString("he")} אסימונים`,
   context: (n, of) => `${Math.round((100 * n) / of)}% מההקשר`,
