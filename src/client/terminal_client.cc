@@ -82,6 +82,7 @@ TerminalClient::TerminalClient(Parts parts)
   input_.editor()->SetMenu(menu_);
   input_.editor()->SetKeys(keys_, parts.settings.is_vi);
   input_.editor()->SetCommands([this](LineEditor::Command key) { Press(key); });
+  input_.editor()->SetComplain([this](const std::string& text) { Complain(text); });
 }
 
 void TerminalClient::Run() {
