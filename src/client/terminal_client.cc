@@ -334,7 +334,7 @@ bool TerminalClient::WaitForFirst(RunStream& stream) {
 
 void TerminalClient::GiveUp(const std::string& text) {
   draft_ = text;
-  Complain("given up, as you pressed Ctrl-C: the server has not said whether it takes this");
+  Complain("stopped waiting; the server may still run this message");
 }
 
 void TerminalClient::Start(const std::string& path, Json body, const std::string& text) {
@@ -583,7 +583,7 @@ void TerminalClient::FinishRun() {
   if (!ended) {
     Failed(ended.error());
   } else if (!is_complete) {
-    Complain("the server has stopped; open questions are kept");
+    Complain("the server stopped; open questions are kept");
   }
   if (!ended || !is_complete) {
     FollowAgain();

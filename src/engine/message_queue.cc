@@ -17,7 +17,7 @@ Error BegunElsewhere(InteractionId id) {
 }
 
 Error StoppingWithQueue() {
-  return Refused(Reason::kStopping, "the server is stopping; a queued message runs after its next start");
+  return Refused(Reason::kStopping, "the server is stopping; queued messages run when it starts again");
 }
 
 tl::unexpected<Error> NoneWaits() { return Fail(ErrorCode::kNotFound, "no such message waits in this chat"); }
