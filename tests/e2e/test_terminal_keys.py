@@ -118,7 +118,7 @@ def test_a_message_taken_from_the_queue_elsewhere_returns_to_the_line(attached, 
     entry, = server.client.get("/chats/c/queue").json["queue"]
     server.client.request("DELETE", f"/chats/c/queue/{entry['id']}").expect(200)
     gate.release()
-    chat.until("and whole").until("in the line again").ready("later")
+    chat.until("and whole").until("back in the input line").ready("later")
     assert messages(server) == ["go"]
 
 
