@@ -358,7 +358,7 @@ Result<void> MessageQueues::Remove(const ChatId& chat, std::string_view id) {
     {
       const MutexLock lock(mutex_);
       run = Find(chat, id);
-      if (!run) return NoneWaits();
+      if (!run || IsStarting(run)) return NoneWaits();  // what has begun would run all the same
     }
     if (auto removed = store_.RemoveQueued(chat, id); !removed) return removed;
     const MutexLock lock(mutex_);
