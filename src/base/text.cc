@@ -183,6 +183,10 @@ std::optional<std::string> Nearest(std::string_view word, std::span<const std::s
   return nearest;
 }
 
+std::string CountOf(std::uint64_t number, std::string_view thing) {
+  return std::to_string(number) + " " + std::string(thing) + (number == 1 ? "" : "s");
+}
+
 std::string DidYouMean(std::string_view word, std::span<const std::string> known) {
   const auto nearest = Nearest(word, known);
   return nearest ? ", did you mean " + *nearest + "?" : "";

@@ -85,6 +85,9 @@ std::optional<std::string> DecodeBase64Url(std::string_view text);
 // The entry of `known` that the typo `word` probably stands for; nullopt if none is close.
 std::optional<std::string> Nearest(std::string_view word, std::span<const std::string> known);
 
+// "1 byte", "1234 bytes": for models and programs. See Counted, for people.
+std::string CountOf(std::uint64_t number, std::string_view thing);
+
 // ", did you mean X?" or nothing.
 std::string DidYouMean(std::string_view word, std::span<const std::string> known);
 

@@ -104,7 +104,8 @@ void PipeConversation::Obey(const std::string& line) {
   if (*expanded) {
     return Say((*expanded)->message, (*expanded)->model.empty() ? Json::object() : Json{{"model", (*expanded)->model}});
   }
-  Warn("there is no such command" + DidYouMean(command, kChatCommands) + " (/help lists them; //... says it)");
+  Warn("there is no such command" + DidYouMean(command, kChatCommands) +
+       " (/help lists them; // before it sends it as text)");
 }
 
 void PipeConversation::Say(const std::string& message, Json body) {

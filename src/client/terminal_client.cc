@@ -82,6 +82,7 @@ TerminalClient::TerminalClient(Parts parts)
   input_.editor()->SetMenu(menu_);
   input_.editor()->SetKeys(keys_, parts.settings.is_vi);
   input_.editor()->SetCommands([this](LineEditor::Command key) { Press(key); });
+  input_.editor()->SetComplain([this](const std::string& text) { Complain(text); });
 }
 
 void TerminalClient::Run() {
@@ -134,7 +135,7 @@ void TerminalClient::Run() {
         break;
     }
   }
-  if (!queued_.empty()) Tell("(" + std::to_string(queued_.size()) + " queued: not sent, and the run is cancelled)");
+  Leave();
   if (running()) view_.End();
   screen_.Draw();
   screen_.RestoreTitle();
@@ -333,7 +334,7 @@ bool TerminalClient::WaitForFirst(RunStream& stream) {
 
 void TerminalClient::GiveUp(const std::string& text) {
   draft_ = text;
-  Complain("given up, as you pressed Ctrl-C: the server has not said whether it takes this");
+  Complain("stopped waiting; the server may still run this message");
 }
 
 void TerminalClient::Start(const std::string& path, Json body, const std::string& text) {
@@ -363,6 +364,10 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
     if (!WaitForFirst(*stream)) return GiveUp(text);
   }
   if (const auto& ended = stream->ended(); ended && !*ended && stream->received().empty()) {
+    if (ended->error().Is(Reason::kRequestWaits)) {  // it arrived before the server was lost
+      queued_.push_back({text, {}, std::move(stream)});
+      return;
+    }
     draft_ = text;  // it was refused, so the person can send it again
     Failed(ended->error());
     if (ended->error().Is(Reason::kTooLarge)) Tell("(write it to a file in the workspace, and name the file instead)");
@@ -400,7 +405,7 @@ void TerminalClient::Begin(std::unique_ptr<RunStream> stream, Whose whose) {
 // Shows what has arrived. True withdraws the edit: for a question, or because the question needs no answer any more.
 bool TerminalClient::Proceed() {
   if (running()) Receive();
-  for (QueuedText& waiting : queued_) waiting.stream->Receive();
+  ReceiveQueued();
   HearOfOthers();
   if (asks_from_list_ && !StillWaits()) {
     waiting_.clear();
@@ -455,66 +460,6 @@ void TerminalClient::HearOfOthers() {
     watched_from_ = std::chrono::steady_clock::now() + between_watches_;
   }
   if (!asks_from_list_) ShowNext();  // because a run has questions of its own
-}
-
-// Whether the run that began may be a queued message of this client, which has a stream of its own.
-bool TerminalClient::MayBeQueuedHere() {
-  if (queued_.empty()) return false;
-  const auto queue = server_.Call("GET", path_ + "/queue");
-  const Json waiting = queue ? queue->value("queue", Json::array()) : Json::array();
-  return !std::ranges::all_of(queued_, [&](const QueuedText& own) {
-    return std::ranges::any_of(waiting, [&](const Json& each) { return TextMember(each, "id") == own.id; });
-  });
-}
-
-// Shows the chat's next run if none is shown: a message queued here, or another client's run.
-void TerminalClient::ShowNext() {
-  while (!running()) {
-    const auto begun = std::ranges::find_if(
-        queued_, [](const QueuedText& each) { return !each.stream->received().empty() || each.stream->ended(); });
-    if (begun != queued_.end()) {
-      QueuedText next = std::move(*begun);
-      queued_.erase(begun);
-      const auto& events = next.stream->received();
-      if (events.empty() || events.front().name != "interaction_started") {  // it will never begin
-        aside_ = Joined(aside_, next.text);
-        Complain(events.empty() ? "a message that waited was not sent: it is in the line again"
-                                : TextMember(events.front().data, "message") + ": it is in the line again");
-        continue;
-      }
-      ShowUserMessage(next.text);
-      Begin(std::move(next.stream), Whose::kOwn);
-      return;
-    }
-    while (!started_.empty() && shown_.contains(started_.front())) started_.pop_front();
-    if (started_.empty() || MayBeQueuedHere()) return;
-    const std::string id = started_.front();
-    started_.pop_front();
-    shown_.insert(id);
-    const auto interaction = server_.Call("GET", path_ + "/interactions/" + id);
-    if (!interaction || TextMember(*interaction, "user_message").empty()) continue;  // tasks or grants were changed
-    FollowOne(*interaction);
-  }
-}
-
-// Ctrl-C or Esc: returns this client's queued messages to the line and cancels the run; another client's run only if
-// no message was queued here. False if there was neither.
-bool TerminalClient::Stop() {
-  const bool has_taken = TakeBack();
-  const bool ran = running();
-  if (ran && (whose_ == Whose::kOwn || !has_taken)) Cancel();
-  return ran || has_taken;
-}
-
-bool TerminalClient::TakeBack() {
-  std::string texts;
-  std::erase_if(queued_, [&](const QueuedText& waiting) {
-    if (waiting.id.empty() || !Call("DELETE", path_ + "/queue/" + waiting.id)) return false;  // it already runs
-    texts = Joined(texts, waiting.text);
-    return true;
-  });
-  aside_ = Joined(aside_, texts);
-  return !texts.empty();
 }
 
 // Polls, because no stream reports on questions of other chats.
@@ -582,7 +527,7 @@ void TerminalClient::FinishRun() {
   if (!ended) {
     Failed(ended.error());
   } else if (!is_complete) {
-    Complain("the server has stopped; open questions are kept");
+    Complain("the server stopped; open questions are kept");
   }
   if (!ended || !is_complete) {
     FollowAgain();
@@ -600,12 +545,17 @@ void TerminalClient::FollowAgain() {
   lost_ = !chat && HowLost(chat.error()) == Loss::kNeverReached;
   if (!chat && chat.error().Is(Reason::kNotFound)) return;  // the chat has no message yet
   if (!chat) return Failed(chat.error());
-  Follow(*chat);
+  for (QueuedText& waiting : queued_) waiting.is_lost = false;
+  ReceiveQueued();
+  ShowNext();  // a message of this client may be what runs
+  if (!running()) Follow(*chat);
 }
 
-void TerminalClient::Cancel() {
-  if (stream_->interaction().empty()) return;
-  if (auto done = Call("POST", stream_->path() + "/cancel"); !done) Failed(done.error());
+bool TerminalClient::Cancel() {
+  if (stream_->interaction().empty()) return false;
+  const auto done = Call("POST", stream_->path() + "/cancel");
+  if (!done) Failed(done.error());
+  return done.has_value();
 }
 
 int TerminalClient::TimeoutMs() const {

@@ -73,6 +73,7 @@ class TerminalClient {
     std::string text;
     std::string id;  // its id in the chat's queue
     std::unique_ptr<RunStream> stream;
+    bool is_lost = false;  // with the server, which has not been found again
   };
   enum class Answered { kLine, kWithdrawn, kLeft, kBack };
   // What the person allows in this chat unasked: nothing, changes of files in the workspace, all, or, from the next
@@ -101,10 +102,6 @@ class TerminalClient {
   void Begin(std::unique_ptr<RunStream> stream, Whose whose);
   void Watch();
   void HearOfOthers();
-  void ShowNext();
-  bool MayBeQueuedHere();
-  bool Stop();
-  bool TakeBack();
   std::vector<int> Descriptors() const;
   bool Proceed();
   bool StillWaits();
@@ -113,7 +110,7 @@ class TerminalClient {
   void Heard(const AgentEvent& event);
   void ShowChanges(const std::string& call);
   void FinishRun();
-  void Cancel();
+  bool Cancel();
   int TimeoutMs() const;
   bool running() const { return stream_ != nullptr; }
   // The questions of the shown run; without one, those of a list.
@@ -129,6 +126,16 @@ class TerminalClient {
   Result<Json> Call(const std::string& method, const std::string& path, const Json& body = Json(nullptr)) {
     return link_.Call(method, path, body);
   }
+
+  // --- terminal_queue.cc: messages that wait
+  void ShowNext();
+  bool MayBeQueuedHere();
+  void ReceiveQueued();
+  bool TakesBackLost(QueuedText& waiting);
+  void ReturnToLine(const std::string& text, const std::string& why);
+  bool Stop();
+  bool TakeBack();
+  void Leave();
 
   // --- terminal_drawing.cc: what is below the lines that stay
   std::chrono::milliseconds StepOfStatus() const;

@@ -133,7 +133,7 @@ void TerminalClient::RunFolderCommand(const std::string& word, const std::string
   std::vector<std::string> known;
   for (const Command& command : Commands()) known.emplace_back(command.name);
   for (const Json& file : FolderCommands()) known.push_back("/" + TextMember(file, "name"));
-  Complain("there is no such command" + DidYouMean(word, known) + " (/help lists them; //... says it)");
+  Complain("there is no such command" + DidYouMean(word, known) + " (/help lists them; // before it sends it as text)");
 }
 
 bool TerminalClient::IsOwnCommand(std::string_view word) {
@@ -212,8 +212,8 @@ void TerminalClient::ListChats(const std::string& arguments) {
 }
 
 void TerminalClient::SwitchTo(const std::string& chat) {
-  if (running()) return Complain("this chat is running: Ctrl-C cancels it, then go");
-  if (!queued_.empty()) return Complain("a message waits in this chat: Ctrl-C takes it back, then go");
+  if (running()) return Complain("this chat is running: press Ctrl-C first");
+  if (!queued_.empty()) return Complain("a message waits in this chat: press Ctrl-C first");
   chat_ = chat;
   path_ = "/chats/" + chat_;
   attachments_.clear();
@@ -623,10 +623,8 @@ void TerminalClient::Mode(const std::string& arguments) {
         : allows_ == Allows::kAuto
             ? "from the next message on, changes of files that /undo can restore and commands in the sandbox are "
               "not asked about until you leave this chat; the rest is"
-        : allows_ == Allows::kEdits
-            ? "changes of files in the workspace are shown and allowed until you leave this chat; the rest is "
-              "asked about"
-            : "everything that is asked is shown and allowed until you leave this chat");
+        : allows_ == Allows::kEdits ? "file edits here are allowed and shown until you leave; anything else still asks"
+                                    : "everything that is asked is shown and allowed until you leave this chat");
   }
   Tell("here: " + ShownMode() + " (/mode ask, plan, edits, auto or all changes it)");
   const auto tools = Call("GET", "/tools");

@@ -16,6 +16,7 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kMostMenuLines = 10;
+constexpr int kRowsOfOneQueued = 5;  // of the terminal, for each queued message that is shown
 constexpr std::chrono::milliseconds kBetweenDraws{33}, kStatusStep{250};
 constexpr std::chrono::milliseconds kWaitingStep{1000};  // the same while a person is asked
 
@@ -85,9 +86,13 @@ void TerminalClient::UpdateScreen(bool at_once) {
 
 std::vector<std::string> TerminalClient::Below() const {
   std::vector<std::string> below = view_.Below(!asking_.empty());
-  for (const QueuedText& waiting : queued_) {
-    const std::string line = WithoutTabs("queued: " + VisibleLine(waiting.text));
+  const std::size_t most_queued = std::max(1, screen_.rows() / kRowsOfOneQueued);
+  for (std::size_t i = 0; i < std::min(queued_.size(), most_queued); ++i) {
+    const std::string line = WithoutTabs("queued: " + VisibleLine(queued_[i].text));
     below.push_back(style_.Paint(Style::kDim, CutToWidth(line, screen_.columns())));
+  }
+  if (queued_.size() > most_queued) {
+    below.push_back(style_.Paint(Style::kDim, "queued: " + std::to_string(queued_.size() - most_queued) + " more"));
   }
   if (compact_)
     below.push_back(
@@ -96,7 +101,7 @@ std::vector<std::string> TerminalClient::Below() const {
     below.push_back(style_.Paint(Style::kDim, Counted(attachments_.size(), "file") + " with the next message"));
   }
   if (!aside_.empty()) {
-    const std::string line = WithoutTabs("kept, and in the line again after this: " + VisibleLine(aside_));
+    const std::string line = WithoutTabs("kept for later: " + VisibleLine(aside_));
     below.push_back(style_.Paint(Style::kDim, CutToWidth(line, screen_.columns())));
   }
   below.insert(below.end(), question_text_.begin(), question_text_.end());

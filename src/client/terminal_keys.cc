@@ -104,7 +104,7 @@ void TerminalClient::NextMode() {
 void TerminalClient::ShowTranscript() {
   const auto text = server_.Text(path_ + "/export?format=markdown");
   if (!text) return Failed(text.error());
-  if (!ShowInPager(VisibleText(*text, ""))) Complain("no pager can be run: $PAGER, less or more");
+  if (const auto shown = ShowInPager(VisibleText(*text, "")); !shown) Failed(shown.error());
 }
 
 // "!make" runs a command here, as in a shell of the person's own. "!!make" also puts what it prints into the line, for
@@ -120,22 +120,23 @@ void TerminalClient::RunHere(const std::string& line) {
   const std::string command(Trimmed(std::string_view(line).substr(tells ? 2 : 1), " \n"));
   if (link_.folder().empty()) return Complain("the folder is not on this machine, so the command cannot run in it");
   screen_.Add(style_.Paint(Style::kBold, VisibleLine("! " + command)));
-  const auto output = tells ? LentFile::Make("") : std::nullopt;
-  if (tells && !output) return Complain("no temporary file could be made for the output");
+  const auto output = tells ? std::optional(LentFile::Make("")) : std::nullopt;
+  if (tells && !*output) return Failed(output->error());
   int status = 0;
   screen_.Lend([&] {
     // The output goes to the terminal (3) and into the file, the status of the command through 4 to the last one.
     const std::string both = "exec 3>&1; { { (" + command +
                              "\n) 2>&1 3>&- 4>&-; echo $? >&4; } | tee \"$1\" >&3; } 4>&1 | "
                              "{ read status; exit \"$status\"; }";
-    status = tells ? RunAtTerminal(both, output->path(), link_.folder()) : RunAtTerminal(command, "", link_.folder());
+    status =
+        tells ? RunAtTerminal(both, (*output)->path(), link_.folder()) : RunAtTerminal(command, "", link_.folder());
   });
   if (status < 0) return Complain("the command could not be run");
   about_.branch = VisibleLine(GitBranch(link_.folder()));  // which the command may have changed
   if (WIFSIGNALED(status)) Tell("(ended by signal " + std::to_string(WTERMSIG(status)) + ")");
   if (WIFEXITED(status) && WEXITSTATUS(status) != 0) Tell("(exit status " + std::to_string(WEXITSTATUS(status)) + ")");
   if (!tells) return;
-  const auto printed = output->Read(kMostOutput);
+  const auto printed = (*output)->Read(kMostOutput);
   if (!printed) return Complain("the output is too long for a message: write it to a file, and name that");
   draft_ = "$ " + command + "\n" + EndOf(VisibleText(*printed, "")) + "\n";
 }

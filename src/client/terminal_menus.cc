@@ -57,16 +57,20 @@ std::string ListedFolder(const std::string& path) {
   return is_outside ? path.substr(0, path.rfind('/') + 1) : "";
 }
 
+// Whether a name can be shown as it is; emoji and scripts may hold joiners.
+bool IsReadable(std::string_view name) {
+  return name.find_first_of("\r\n\t") == std::string_view::npos && Indented(name, "") == name;
+}
+
 // The files here that a message can name, those of upper folders first; without what .gitignore names.
 std::vector<std::string> FilesHere() {
   std::vector<std::string> files;
   std::error_code failed;
   const Workspace workspace(std::filesystem::current_path(failed).string(), {});
   const IgnoreFiles ignored(workspace);
-  WorkspaceWalk walk(workspace, ignored,
-                     {.until = std::chrono::steady_clock::now() + kLongestWalk,
-                      .with_hidden = false,
-                      .accepts = [](std::string_view name) { return VisibleLine(name) == name; }});
+  WorkspaceWalk walk(
+      workspace, ignored,
+      {.until = std::chrono::steady_clock::now() + kLongestWalk, .with_hidden = false, .accepts = IsReadable});
   const auto walked = walk.Through(".", Secrets::kClosed, [&](std::string path, int, const char*) {
     if (files.size() < kMostFiles) files.push_back(std::move(path));
   });
@@ -83,7 +87,7 @@ std::vector<std::string> NamesInFolder(const std::string& folder, bool with_hidd
   for (std::filesystem::directory_iterator entry(folder, failed), end; !failed && entry != end;
        entry.increment(failed)) {
     const std::string name = entry->path().filename().string();
-    if ((name.starts_with('.') && !with_hidden) || VisibleLine(name) != name) continue;
+    if ((name.starts_with('.') && !with_hidden) || !IsReadable(name)) continue;
     std::error_code unknown;
     names.push_back(name + (entry->is_directory(unknown) ? "/" : ""));
   }

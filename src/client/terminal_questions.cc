@@ -329,10 +329,10 @@ TerminalInput::Question TerminalClient::ShowApprovals(const std::vector<OpenQues
       const event::ApprovalRequired& other = shown[i].call();
       others += (i == 1 ? "" : ", ") + CallLabel(other.tool_name, other.tool_input);
     }
-    const std::string more = std::to_string(shown.size() - 1) + (shown.size() == 2 ? " more asks" : " more ask");
+    const std::string more = Counted(shown.size() - 1, "more approval");
     Append(lines,
            Painted(Style::kWarning, how.together ? "the first of these " + std::to_string(shown.size()) + " calls:"
-                                                 : more + " after this one: " + Shortened(others, kOtherCalls)));
+                                                 : more + " after this: " + Shortened(others, kOtherCalls)));
   }
   bool cut = false;
   Append(lines, DescribeQuestion(shown.front(), how.whole, cut));
@@ -356,7 +356,7 @@ TerminalInput::Question TerminalClient::ShowApprovals(const std::vector<OpenQues
     for (std::size_t i = 0; i < modes.size(); ++i) {
       list += (i == 0 ? "" : "  ") + std::to_string(i + 1) + ". " + VisibleLine(modes[i]);
     }
-    Append(lines, Painted(Style::kDim, "Approve with the mode for the work (y: ask; n, WORDS: what to change):"));
+    Append(lines, Painted(Style::kDim, "Approve the plan and continue in mode (y = ask; n WORDS = changes):"));
     Append(lines, Wrap(list, screen_.columns(), "", "   "));
   }
   offered.inside = shown.front().call().allows("approve") || shown.front().is_edited;

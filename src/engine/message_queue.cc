@@ -17,7 +17,7 @@ Error BegunElsewhere(InteractionId id) {
 }
 
 Error StoppingWithQueue() {
-  return Refused(Reason::kStopping, "the server is stopping; a queued message runs after its next start");
+  return Refused(Reason::kStopping, "the server is stopping; queued messages run when it starts again");
 }
 
 tl::unexpected<Error> NoneWaits() { return Fail(ErrorCode::kNotFound, "no such message waits in this chat"); }
@@ -358,7 +358,7 @@ Result<void> MessageQueues::Remove(const ChatId& chat, std::string_view id) {
     {
       const MutexLock lock(mutex_);
       run = Find(chat, id);
-      if (!run) return NoneWaits();
+      if (!run || IsStarting(run)) return NoneWaits();  // what has begun would run all the same
     }
     if (auto removed = store_.RemoveQueued(chat, id); !removed) return removed;
     const MutexLock lock(mutex_);

@@ -402,7 +402,7 @@ class DiffWriter {
     std::string text = WithoutTabs(VisibleLine(beginning), "→");
     if (beginning.size() == line.size()) return text;
     has_cut_lines_ = true;
-    return text + " … (" + std::to_string(line.size() - beginning.size()) + " more bytes)";
+    return text + " … (" + CountOf(line.size() - beginning.size(), "more byte") + ")";
   }
 
   static constexpr std::size_t kNoLimit = static_cast<std::size_t>(-1);

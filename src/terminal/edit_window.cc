@@ -30,7 +30,60 @@ Glyph GlyphOf(wchar_t character, int column, int columns) {
   return {std::move(text), width};
 }
 
+constexpr wchar_t kJoiner = 0x200d;  // ZERO WIDTH JOINER
+
+bool IsWithin(wchar_t character, wchar_t first, wchar_t last) { return character >= first && character <= last; }
+
+// Whether a character belongs to the one before it: accents, variation selectors, joiners, skin tones and tags.
+// Invisible marks of direction and the like stand for themselves.
+bool Extends(wchar_t character) {
+  if (character < 0x300) return false;
+  const bool is_mark = character == 0x200b || IsWithin(character, 0x200e, 0x200f) ||
+                       IsWithin(character, 0x2028, 0x202e) || IsWithin(character, 0x2060, 0x206f) ||
+                       character == 0xfeff;
+  if (is_mark) return false;
+  return ::wcwidth(character) == 0 || IsWithin(character, 0x1f3fb, 0x1f3ff) || IsWithin(character, 0xe0020, 0xe007f);
+}
+bool IsPicture(wchar_t character) {
+  return IsWithin(character, 0x2190, 0x2bff) || IsWithin(character, 0x1f000, 0x1ffff);
+}
+bool IsOfFlag(wchar_t character) { return IsWithin(character, 0x1f1e6, 0x1f1ff); }
+
 }  // namespace
+
+std::size_t ClusterFrom(std::wstring_view text, std::size_t at) {
+  if (text[at] < 0x20) return 1;
+  std::size_t end = at + 1;
+  if (IsOfFlag(text[at]) && end < text.size() && IsOfFlag(text[end])) ++end;
+  while (end < text.size()) {
+    const bool is_joined = text[end - 1] == kJoiner && IsPicture(text[end]);
+    if (!is_joined && !Extends(text[end])) break;
+    ++end;
+  }
+  return end - at;
+}
+
+std::size_t ClusterBefore(std::wstring_view text, std::size_t at) {
+  std::size_t begin = text.substr(0, at - 1).rfind(L'\n') + 1;  // npos + 1 is 0
+  for (std::size_t next = begin; next < at; next += ClusterFrom(text, next)) begin = next;
+  return at - begin;
+}
+
+std::wstring TextOfPaste(std::wstring_view pasted) {
+  std::wstring text;
+  for (std::size_t i = 0; i < pasted.size(); ++i) {
+    const wchar_t next = i + 1 < pasted.size() ? pasted[i + 1] : L'\0';
+    const bool is_break = pasted[i] == L'\r' || pasted[i] == L'\n';
+    // A terminal in this mode swaps the two; in either order they are one line end.
+    if (is_break && next != pasted[i] && (next == L'\r' || next == L'\n')) ++i;
+    if (is_break) {
+      text += L'\n';
+    } else if (pasted[i] != L'\0') {
+      text += pasted[i];
+    }
+  }
+  return text;
+}
 
 EditWindow WindowOf(const TypedText& edited, int columns, int most, std::size_t& first) {
   const std::wstring whole = std::wstring(edited.prompt).append(edited.text);

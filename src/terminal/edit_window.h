@@ -24,4 +24,12 @@ struct TypedText {
 // >= 3.
 EditWindow WindowOf(const TypedText& edited, int columns, int most, std::size_t& first);
 
+// The length of the grapheme cluster that begins at `at`, and of the one that ends there: what a person takes for one
+// character, such as a letter with its accents, a flag or a family. REQUIRES: there is one.
+std::size_t ClusterFrom(std::wstring_view text, std::size_t at);
+std::size_t ClusterBefore(std::wstring_view text, std::size_t at);
+
+// The text of a paste: every line end of a terminal as a line feed, and no NUL.
+std::wstring TextOfPaste(std::wstring_view pasted);
+
 }  // namespace reprise

@@ -88,6 +88,15 @@ bool IsFixed(std::string_view key) {
   });
 }
 
+// "ctrl-x ctrl-e" as people write it: "Ctrl-X Ctrl-E".
+std::string ShownKey(std::string key) {
+  for (std::size_t i = 0; i < key.size(); ++i) {
+    const bool begins = i == 0 || key[i - 1] == '-' || key[i - 1] == ' ';
+    if (begins && IsAsciiLetter(key[i])) key[i] = static_cast<char>(key[i] & ~0x20);
+  }
+  return key;
+}
+
 Error Wrong(std::string message) { return MakeError(ErrorCode::kInvalidArgument, std::move(message)); }
 
 // The number of the line that holds a member's name.
@@ -177,7 +186,7 @@ std::vector<std::string> KeyTable::Lines(int width, const Style& style) const {
   constexpr int kColumn = 32, kNarrowest = 60;
   for (const Row& row : rows_) {
     std::string keys;
-    for (const std::string& key : row.keys) keys += (keys.empty() ? "" : ", ") + key;
+    for (const std::string& key : row.keys) keys += (keys.empty() ? "" : ", ") + ShownKey(key);
     const bool is_narrow = width < kNarrowest;
     if (!is_narrow) keys = Padded(keys, kColumn);
     const std::string name = style.Paint(Style::kBold, keys) + (is_narrow ? ": " : " ");

@@ -12,14 +12,15 @@
 #include <cstdlib>
 #include <cstring>
 #include <cwchar>
+#include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/shared_library.h"
 #include "base/system.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "terminal/edit_library.h"
 #include "terminal/edit_window.h"
 #include "terminal/own_programs.h"
 #include "terminal/terminal_input.h"
@@ -35,42 +36,6 @@ constexpr const wchar_t* kTakeKey = L"\x1b[9001~";
 constexpr const wchar_t* kViEscape = L"\x1b[9002~";
 constexpr int kLeastEditRows = 3;  // of the edited text
 constexpr std::wstring_view kWidePasteEnd = L"\x1b[201~";
-
-// Looked up at run time, like libcurl, because only terminal clients need it.
-struct EditLibrary : SharedLibrary {
-  EditLibrary() : SharedLibrary(kEditLibrary) {}
-
-  decltype(&::el_init_fd) init = Find("el_init_fd");
-  decltype(&::el_end) end = Find("el_end");
-  decltype(&::el_wset) set = Find("el_wset");
-  decltype(&::el_wget) get = Find("el_wget");
-  decltype(&::el_wgets) gets = Find("el_wgets");
-  decltype(&::el_wline) line = Find("el_wline");
-  decltype(&::el_winsertstr) insert = Find("el_winsertstr");
-  decltype(&::el_deletestr) remove = Find("el_deletestr");
-  decltype(&::el_cursor) move = Find("el_cursor");
-  decltype(&::el_resize) resize = Find("el_resize");
-  decltype(&::history_winit) history_init = Find("history_winit");
-  decltype(&::history_wend) history_end = Find("history_wend");
-  decltype(&::history_w) history = Find("history_w");
-};
-
-std::wstring Wide(std::string_view text) {
-  const std::string valid = ToValidUtf8(text);
-  std::wstring wide;
-  for (std::string_view rest = valid; !rest.empty();) {
-    const std::string_view next = Utf8Prefix(rest, 1);
-    rest.remove_prefix(next.size());
-    wide += static_cast<wchar_t>(CodePointOf(next));
-  }
-  return wide;
-}
-
-std::string Narrow(std::wstring_view wide) {
-  std::string text;
-  for (const wchar_t character : wide) text += Utf8Of(static_cast<char32_t>(character));
-  return text;
-}
 
 // The library counts columns by the locale's character set.
 void UseUtf8() {
@@ -106,8 +71,12 @@ class LibEdit final : public LineEditor {
     library_.set(edit_, EL_ADDFN, L"reprise-transcript", L"the transcript", &LibEdit::Transcript);
     library_.set(edit_, EL_ADDFN, L"reprise-keys", L"shows the keys", &LibEdit::ShowKeys);
     library_.set(edit_, EL_ADDFN, L"reprise-redraw", L"draws the screen again", &LibEdit::RedrawScreen);
-    // A paste may hold characters that the terminal would turn into signals.
-    for (const wchar_t* mode : {L"-isig", L"-icrnl", L"-inlcr"}) {
+    library_.set(edit_, EL_ADDFN, L"reprise-left", L"back by a character", &LibEdit::Left);
+    library_.set(edit_, EL_ADDFN, L"reprise-right", L"on by a character", &LibEdit::Right);
+    library_.set(edit_, EL_ADDFN, L"reprise-erase", L"deletes the character before the cursor", &LibEdit::Erase);
+    library_.set(edit_, EL_ADDFN, L"reprise-delete", L"deletes the character at the cursor", &LibEdit::Delete);
+    // A paste may hold characters that the terminal would turn into signals, or that stop its output.
+    for (const wchar_t* mode : {L"-isig", L"-icrnl", L"-inlcr", L"-ixon"}) {
       library_.set(edit_, EL_SETTY, L"-d", mode, static_cast<wchar_t*>(nullptr));
     }
     SetKeys(KeyTable(), /*is_vi=*/false);
@@ -123,6 +92,7 @@ class LibEdit final : public LineEditor {
     prompt_ = Wide(prompt);
     prefill_ = Wide(text);
     cursor_ = given_up_ && prefill_ == cleared_ ? cursor_ : prefill_.size();
+    if (!given_up_) changed_past_.clear();
     given_up_ = false;
     key_.clear();
     past_at_ = past_.size();
@@ -175,13 +145,18 @@ class LibEdit final : public LineEditor {
     is_vi_ = is_vi;
     library_.set(edit_, EL_EDITOR, is_vi ? L"vi" : L"emacs");
     const KeyTable usual;
+    for (const wchar_t* unused : kUnused) Bind(unused, L"reprise-nothing");
     for (const KeyTable::Row& row : usual.rows()) BindRow(row, L"reprise-nothing");
+    for (const auto& [key, function] : kOfCharacters) Bind(key, function);
+    for (const auto& [key, function] : kOfInsertedCharacters) {
+      library_.set(edit_, EL_BIND, key, function, static_cast<wchar_t*>(nullptr));
+    }
+    if (is_vi) {
+      for (const auto& [key, function] : kViCommands) BindCommand(key, function);
+    }
     for (const KeyTable::Row& row : keys.rows()) BindRow(row, row.action->function);
     Bind(L"\\e[200~", L"reprise-paste");
     Bind(L"\\e[201~", L"reprise-nothing");  // the end of a paste whose beginning was lost
-    Bind(L"\\e[C", L"ed-next-char");
-    Bind(L"\\e[D", L"ed-prev-char");
-    Bind(L"\\e[3~", L"ed-delete-next-char");
     Bind(kTakeKey, L"reprise-take");
     if (is_vi) Bind(kViEscape, L"vi-command-mode");
     library_.set(edit_, EL_BIND, L"?", L"reprise-keys", static_cast<wchar_t*>(nullptr));
@@ -194,6 +169,7 @@ class LibEdit final : public LineEditor {
     return true;
   }
   void SetCommands(std::function<void(Command)> run) override { run_ = std::move(run); }
+  void SetComplain(std::function<void(const std::string&)> complain) override { complain_ = std::move(complain); }
   void SetDrawAll(std::function<void()> draw) override { draw_all_ = std::move(draw); }
 
   bool IsEmpty() const override {
@@ -289,13 +265,20 @@ class LibEdit final : public LineEditor {
     return CC_NORM;
   }
   static unsigned char OwnEditor(::EditLine* edit, wint_t) { return Of(edit).OpenOwnEditor(); }
+  static unsigned char Left(::EditLine* edit, wint_t) { return Of(edit).GoLeft(); }
+  static unsigned char Right(::EditLine* edit, wint_t) { return Of(edit).GoRight(); }
+  static unsigned char Erase(::EditLine* edit, wint_t) { return Of(edit).EraseCharacter(); }
+  static unsigned char Delete(::EditLine* edit, wint_t key) { return Of(edit).DeleteCharacter(key); }
   static unsigned char Up(::EditLine* edit, wint_t) { return Of(edit).GoUp(); }
   static unsigned char Down(::EditLine* edit, wint_t) { return Of(edit).GoDown(); }
 
   // Also in vi's command mode, whose keys are in the other map.
   void Bind(const wchar_t* keys, const wchar_t* function) {
     library_.set(edit_, EL_BIND, keys, function, static_cast<wchar_t*>(nullptr));
-    if (is_vi_) library_.set(edit_, EL_BIND, L"-a", keys, function, static_cast<wchar_t*>(nullptr));
+    if (is_vi_) BindCommand(keys, function);
+  }
+  void BindCommand(const wchar_t* keys, const wchar_t* function) {
+    library_.set(edit_, EL_BIND, L"-a", keys, function, static_cast<wchar_t*>(nullptr));
   }
 
   void BindRow(const KeyTable::Row& row, const wchar_t* function) {
@@ -351,10 +334,7 @@ class LibEdit final : public LineEditor {
     }
     if (past_at_ == 0 && run_) run_(Command::kOlder);
     if (past_at_ == 0) return CC_ERROR;
-    if (past_at_ == past_.size()) draft_ = std::wstring(before) + std::wstring(behind);
-    Replace(past_[--past_at_]);
-    is_from_history_ = true;
-    return CC_REFRESH;
+    return ShowPast(past_at_ - 1);
   }
 
   unsigned char GoDown() {
@@ -366,9 +346,45 @@ class LibEdit final : public LineEditor {
       return CC_REFRESH;
     }
     if (past_at_ >= past_.size()) return CC_ERROR;
-    ++past_at_;
-    Replace(past_at_ == past_.size() ? draft_ : past_[past_at_]);
+    return ShowPast(past_at_ + 1);
+  }
+
+  // What was changed of a text stays until the line is entered.
+  unsigned char ShowPast(std::size_t at) {
+    const auto [before, behind] = AroundCursor();
+    const std::wstring text = std::wstring(before) + std::wstring(behind);
+    if (past_at_ == past_.size() || text != past_[past_at_]) changed_past_[past_.size() - past_at_] = text;
+    past_at_ = at;
+    const auto changed = changed_past_.find(past_.size() - at);
+    Replace(changed != changed_past_.end() ? changed->second : at < past_.size() ? past_[at] : std::wstring());
     is_from_history_ = true;
+    return CC_REFRESH;
+  }
+
+  unsigned char GoLeft() {
+    const std::wstring_view before = AroundCursor().first;
+    if (before.empty()) return CC_ERROR;
+    library_.move(edit_, -static_cast<int>(ClusterBefore(before, before.size())));
+    return CC_CURSOR;
+  }
+  unsigned char GoRight() {
+    const std::wstring_view behind = AroundCursor().second;
+    if (behind.empty()) return CC_ERROR;
+    library_.move(edit_, static_cast<int>(ClusterFrom(behind, 0)));
+    return CC_CURSOR;
+  }
+  unsigned char EraseCharacter() {
+    const std::wstring_view before = AroundCursor().first;
+    if (before.empty()) return CC_ERROR;
+    library_.remove(edit_, static_cast<int>(ClusterBefore(before, before.size())));
+    return CC_REFRESH;
+  }
+  unsigned char DeleteCharacter(wint_t key) {
+    if (key == (L'D' & 0x1f) && IsEmpty()) return CC_EOF;  // Ctrl-D leaves
+    const std::size_t size = AroundCursor().second.empty() ? 0 : ClusterFrom(AroundCursor().second, 0);
+    if (size == 0) return CC_ERROR;
+    library_.move(edit_, static_cast<int>(size));
+    library_.remove(edit_, static_cast<int>(size));
     return CC_REFRESH;
   }
 
@@ -469,20 +485,23 @@ class LibEdit final : public LineEditor {
 
   // Opens the text in the person's own editor, in a private file, and reads it back.
   unsigned char OpenOwnEditor() {
-    const LineInfoW* const line = library_.line(edit_);
-    // libedit leaves the cursor at its place, and the editor restores the screen when it ends.
-    std::optional<std::string> edited;
-    LendTerminal([&] {
-      edited = EditInOwnEditor(Narrow({line->buffer, static_cast<std::size_t>(line->lastchar - line->buffer)}));
-    });
-    if (!edited) return CC_ERROR;
-    Replace(Wide(*edited));
-    return CC_REDISPLAY;
+    const auto [before, behind] = AroundCursor();
+    const std::string text = Narrow(before) + Narrow(behind);
+    std::optional<Result<std::string>> edited;
+    LendTerminal([&] { edited = EditInOwnEditor(text); });
+    if (*edited) {
+      Replace(Wide(**edited));
+    } else if (complain_) {
+      complain_(edited->error().message);
+    }
+    keys_.Resized();  // not every editor leaves the screen as it was
+    return draws() ? CC_NORM : CC_REDISPLAY;
   }
 
   void Suspend() {
     LendTerminal([] { ::raise(SIGSTOP); });
-    Redraw();
+    keys_.Resized();  // the shell has written there
+    if (!draws()) Redraw();
   }
 
   // False if this Edit is over.
@@ -495,7 +514,7 @@ class LibEdit final : public LineEditor {
       switch (keys_.NextKey(key)) {
         case KeySource::Came::kKey:
           if (key == "\r") Show();  // what is sent was seen
-          if (!MenuTakes(key)) key_ = key == kEscapeKey ? kViEscape : Wide(key);
+          if (!MenuTakes(key)) key_ = key == kEscapeKey && !pastes_ ? kViEscape : Wide(key);
           break;
         case KeySource::Came::kGivenUp:
           return GiveUp();
@@ -523,18 +542,7 @@ class LibEdit final : public LineEditor {
     pastes_ = false;
     const bool is_whole = pasted.ends_with(kWidePasteEnd);
     if (is_whole) pasted.resize(pasted.size() - kWidePasteEnd.size());
-    std::wstring text;
-    for (std::size_t i = 0; i < pasted.size(); ++i) {
-      const wchar_t next = i + 1 < pasted.size() ? pasted[i + 1] : L'\0';
-      const bool is_break = pasted[i] == L'\r' || pasted[i] == L'\n';
-      // A terminal in this mode swaps the two; in either order they are one line end.
-      if (is_break && next != pasted[i] && (next == L'\r' || next == L'\n')) ++i;
-      if (is_break) {
-        text += L'\n';
-      } else if (pasted[i] != L'\0') {
-        text += pasted[i];
-      }
-    }
+    const std::wstring text = TextOfPaste(pasted);
     if (is_whole) return Insert(text);
     library_.insert(edit_, text.c_str());
     return GiveUp(), CC_EOF;
@@ -563,14 +571,16 @@ class LibEdit final : public LineEditor {
   std::size_t cursor_ = 0;                   // in the text that was given up, or is filled in
   bool given_up_ = false;
   std::vector<std::wstring> past_;  // oldest first
-  std::size_t past_at_ = 0;         // the one shown; after the last: draft_, or none yet
-  std::wstring draft_;              // the text before one of them was shown
+  std::size_t past_at_ = 0;         // the one shown; after the last: none
+  // Texts that were changed while one was shown, by their place from the end; 0: the text before one was shown.
+  std::map<std::size_t, std::wstring> changed_past_;
   Menu* menu_ = nullptr;
   std::wstring taken_;  // what TakeChosen puts into the line
   bool is_vi_ = false;
   bool pastes_ = false;           // a paste is being read
   bool is_from_history_ = false;  // the text was not typed
   std::function<void(Command)> run_;
+  std::function<void(const std::string&)> complain_;
 };
 
 }  // namespace

@@ -74,6 +74,8 @@ class LineEditor {
   enum class Command { kUnfold, kTranscript, kNextMode, kSearch, kShowKeys, kOlder };
   // `run` gets kTranscript while the terminal is in its former mode, for a program of its own.
   virtual void SetCommands(std::function<void(Command)> run) = 0;
+  // `complain` tells the person what failed; the screen is drawn again afterwards.
+  virtual void SetComplain(std::function<void(const std::string&)> complain) = 0;
 
   // --- for drawing above the edited line
   // Draws the whole screen, with Redraw, because the number of rows of prompt and text has changed.

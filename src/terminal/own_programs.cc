@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
 #include "base/private_file.h"
+#include "base/try.h"
 
 namespace reprise {
 namespace {
@@ -29,14 +31,17 @@ bool WriteAll(int fd, std::string_view text) {
 
 }  // namespace
 
-std::optional<LentFile> LentFile::Make(const std::string& text) {
+Result<LentFile> LentFile::Make(const std::string& text) {
   const Environment environment = ProcessEnvironment();
   const std::string folder = environment("XDG_RUNTIME_DIR").value_or(environment("TMPDIR").value_or("/tmp"));
   std::string path = folder + "/reprise-XXXXXX.md";
   UniqueFd fd(::mkostemps(path.data(), 3, O_CLOEXEC));
-  if (fd.get() < 0) return std::nullopt;
+  const auto failed = [&] {
+    return Fail(ErrorCode::kIo, "no temporary file can be made in " + folder + ": " + std::strerror(errno));
+  };
+  if (fd.get() < 0) return failed();
   LentFile file(std::move(path), std::move(fd));
-  if (!WriteAll(file.fd_.get(), text)) return std::nullopt;
+  if (!WriteAll(file.fd_.get(), text)) return failed();
   return file;
 }
 
@@ -74,24 +79,34 @@ int RunAtTerminal(const std::string& command, const std::string& argument, const
 
 // Both by the shell, because the variables may hold options.
 
-std::optional<std::string> EditInOwnEditor(const std::string& text) {
+Result<std::string> EditInOwnEditor(const std::string& text) {
   const Environment environment = ProcessEnvironment();
   const std::string editor = environment("VISUAL").value_or(environment("EDITOR").value_or("editor"));
-  const auto file = LentFile::Make(text);
-  if (!file || RunAtTerminal(editor + " \"$1\"", file->path()) != 0) return std::nullopt;
-  auto edited = file->Read(kMaxEdited);
-  while (edited && edited->ends_with('\n')) edited->pop_back();
-  return edited;
+  const auto file = TRY(LentFile::Make(text));
+  const int status = RunAtTerminal(editor + " \"$1\"", file.path());
+  if (status != 0) {
+    const std::string how = status < 0            ? "cannot be run"
+                            : WIFSIGNALED(status) ? "was ended by signal " + std::to_string(WTERMSIG(status))
+                                                  : "ended with status " + std::to_string(WEXITSTATUS(status));
+    return Fail(ErrorCode::kUnavailable,
+                "the editor " + how + ": $VISUAL or $EDITOR names another; your text is unchanged");
+  }
+  auto edited = file.Read(kMaxEdited);
+  if (!edited) return Fail(ErrorCode::kIo, "the edited text cannot be read; your text is unchanged");
+  while (edited->ends_with('\n')) edited->pop_back();
+  return *std::move(edited);
 }
 
-bool ShowInPager(const std::string& text) {
+Result<void> ShowInPager(const std::string& text) {
   const std::string own = ProcessEnvironment()("PAGER").value_or("");
-  const auto file = LentFile::Make(text);
-  if (!file) return false;
+  const auto file = TRY(LentFile::Make(text));
   const std::string command =
       own.empty() ? "if command -v less > /dev/null; then less -R \"$1\"; else more \"$1\"; fi" : own + " \"$1\"";
-  const int status = RunAtTerminal(command, file->path());
-  return status >= 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 127);
+  const int status = RunAtTerminal(command, file.path());
+  if (status < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 127)) {
+    return Fail(ErrorCode::kUnavailable, "no pager can be run: $PAGER, less or more");
+  }
+  return {};
 }
 
 }  // namespace reprise

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/system.h"
+#include "reprise/result.h"
 
 // The person's own programs, which get the terminal for a while.
 namespace reprise {
@@ -11,8 +12,7 @@ namespace reprise {
 // A text in a private file, for another program; in $XDG_RUNTIME_DIR if set. Its end removes the file.
 class LentFile {
  public:
-  // nullopt if the file cannot be written.
-  static std::optional<LentFile> Make(const std::string& text);
+  static Result<LentFile> Make(const std::string& text);
   LentFile(LentFile&&) = default;
   LentFile& operator=(LentFile&&) = delete;
   ~LentFile();
@@ -32,11 +32,12 @@ class LentFile {
 // command could not be run. REQUIRES: the terminal is in its usual mode.
 int RunAtTerminal(const std::string& command, const std::string& argument, const std::string& directory = ".");
 
-// Lets the person change `text` in their own editor: $VISUAL, else $EDITOR, else Debian's `editor`. nullopt if the
-// editor cannot be run, fails, or leaves no readable text. REQUIRES: the terminal is in its usual mode.
-std::optional<std::string> EditInOwnEditor(const std::string& text);
+// Lets the person change `text` in their own editor: $VISUAL, else $EDITOR, else Debian's `editor`. Fails,
+// with advice, if the editor cannot be run, fails, or leaves no readable text. REQUIRES: the terminal is in its usual
+// mode.
+Result<std::string> EditInOwnEditor(const std::string& text);
 
-// Shows a text in the person's pager: $PAGER, else `less`, else `more`. False if none can be run. REQUIRES: likewise.
-bool ShowInPager(const std::string& text);
+// Shows a text in the person's pager: $PAGER, else `less`, else `more`. Fails if none can be run. REQUIRES: likewise.
+Result<void> ShowInPager(const std::string& text);
 
 }  // namespace reprise

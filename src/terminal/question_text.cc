@@ -331,7 +331,7 @@ Result<std::string> ArgumentsOf(const std::string& text) {
     for (std::size_t i = 0; i < lines.size(); ++i) {
       if (lines[i].find_first_not_of(" \t") == std::string::npos) continue;
       const std::size_t colon = lines[i].find("\": ");
-      if (colon == std::string::npos) return wrong("this is no \"name\": value: " + VisibleLine(lines[i]));
+      if (colon == std::string::npos) return wrong("not of the form \"name\": value: " + VisibleLine(lines[i]));
       std::string value = lines[i].substr(colon + 3);
       if (value.starts_with("<<")) {
         const std::string end = value.substr(2);
@@ -376,7 +376,18 @@ Result<Json> ChangeWithOtherArguments(const Json& change, const event::ApprovalR
 
 std::string CancelledText(const std::string& reason) {
   if (reason.empty() || reason == "requested") return "(cancelled)";
-  return "(cancelled: " + (reason == "server_stopping" ? "the server is stopping" : reason) + ")";
+  constexpr std::pair<std::string_view, std::string_view> kInWords[] = {
+      {"client_disconnected", "the client left"},
+      {"server_stopping", "the server is stopping"},
+      {"chat_deleted", "the chat was deleted"},
+      {"replaced", "another message took its place"},
+  };
+  std::string words = reason;
+  for (const auto& [code, meaning] : kInWords) {
+    if (reason == code) words = meaning;
+  }
+  std::ranges::replace(words, '_', ' ');  // of a newer server
+  return "(cancelled: " + words + ")";
 }
 
 std::string CallLabel(const std::string& tool_name, const std::string& tool_input) {

@@ -13,7 +13,7 @@ namespace {
 
 std::string SizeText(std::uint64_t bytes) {
   constexpr std::uint64_t kKilo = 1000, kMega = 1000 * 1000;
-  if (bytes < kKilo) return std::to_string(bytes) + " bytes";
+  if (bytes < kKilo) return Counted(bytes, "byte");
   if (bytes < kMega) return std::to_string((bytes + kKilo / 2) / kKilo) + " KB";
   return std::to_string(bytes / kMega) + "." + std::to_string(bytes % kMega / (kMega / 10)) + " MB";
 }

@@ -52,7 +52,7 @@ Key CodedKey(int code, int held, std::size_t length) {
   if (code == '\r' && held != 0) return Edits(held == kCtrl ? "\r" : "\x1b\r", length);
   if ((held & ~kShift) == 0) return Edits(Utf8Of(static_cast<char32_t>(code)), length);
   const char letter = code < 0x80 ? static_cast<char>(code) : '\0';
-  if (held == kCtrl && letter >= '@' && letter != '\x7f') return Edits({static_cast<char>(letter & 0x1f)}, length);
+  if (held == kCtrl && letter > '@' && letter != '\x7f') return Edits({static_cast<char>(letter & 0x1f)}, length);
   if (held == kAlt && HasMeaningWithAlt(letter)) return Edits({kEsc, letter}, length);
   if (letter == '\x7f') return Edits({letter}, length);
   return held == kAlt ? Edits(Utf8Of(static_cast<char32_t>(code)), length) : Key{.bytes = {}, .length = length};
@@ -77,8 +77,22 @@ Key SequenceKey(std::string_view sequence) {
   return {.bytes = {}, .length = sequence.size()};
 }
 
+// Whether Esc and one printable character came together. They are Alt with that key, perhaps one without a meaning;
+// text directly after Esc does not come alone.
+bool IsChord(std::string_view bytes) {
+  const bool is_printable = bytes[1] >= ' ' && bytes[1] < '\x7f';
+  return (is_printable || HasMeaningWithAlt(bytes[1])) && (bytes.size() == 2 || bytes[2] == kEsc);
+}
+
+// A key of the number pad in application mode: ESC O and its character, 0x40 above it.
+Key KeypadKey(char final) {
+  if (final == 'M') return Edits("\r", 3);
+  return final >= 'j' && final <= 'y' ? Edits({static_cast<char>(final - 0x40)}, 3) : Key{.bytes = {}, .length = 3};
+}
+
 std::optional<Key> Character(std::string_view bytes, bool no_more) {
   if (!no_more && IncompleteUtf8Tail(bytes.substr(0, 4)) == std::min<std::size_t>(bytes.size(), 4)) return std::nullopt;
+  if (bytes.front() == '\0') return Key{.bytes = {}, .length = 1};  // Ctrl-Space
   const auto first = static_cast<unsigned char>(bytes.front());
   std::size_t most = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
   most = std::min(most, bytes.size());
@@ -96,25 +110,26 @@ std::optional<Key> FirstKey(std::string_view bytes, bool in_paste, bool no_more)
     return Character(bytes, no_more);
   }
   if (bytes.front() != kEsc) return Character(bytes, no_more);
-  const Key alone{Key::Kind::kEscape, {}, 1};
+  const Key alone{Key::Kind::kEscape, {}, 1}, unused_chord{.bytes = {}, .length = 2};
   if (bytes.size() == 1) return no_more ? std::optional(alone) : std::nullopt;
   if (bytes[1] == '[') {
     std::size_t at = 2;
     while (at < bytes.size() && bytes[at] >= 0x20 && bytes[at] <= 0x3f) ++at;
-    if (at == bytes.size()) return no_more ? std::optional(alone) : std::nullopt;
+    if (at == bytes.size() && !no_more) return std::nullopt;
+    if (at == bytes.size()) return at == 2 ? unused_chord : alone;
     return bytes[at] >= 0x40 && bytes[at] <= 0x7e ? SequenceKey(bytes.substr(0, at + 1)) : alone;
   }
   if (bytes[1] == 'O') {
-    if (bytes.size() == 2) return no_more ? std::optional(alone) : std::nullopt;
+    if (bytes.size() == 2) return no_more ? std::optional(unused_chord) : std::nullopt;
     if (std::string_view("ABCDHF").find(bytes[2]) != std::string_view::npos) {
       return Edits(std::string("\x1b[") + bytes[2], 3);
     }
-    return bytes[2] >= 'P' && bytes[2] <= 'S' ? Key{.bytes = {}, .length = 3} : alone;  // F1 to F4
+    if (bytes[2] >= 'P' && bytes[2] <= 'S') return Key{.bytes = {}, .length = 3};  // F1 to F4
+    return IsChord(bytes.substr(1)) ? KeypadKey(bytes[2]) : alone;
   }
   if (bytes[1] == '\r' || bytes[1] == '\n') return Edits("\x1b\r", 2);
-  // A letter with Alt comes alone, but text directly after Esc does not.
-  const bool is_chord = HasMeaningWithAlt(bytes[1]) && (bytes.size() == 2 || bytes[2] == kEsc);
-  return is_chord ? Edits(std::string(bytes.substr(0, 2)), 2) : alone;
+  if (!IsChord(bytes)) return alone;
+  return HasMeaningWithAlt(bytes[1]) ? Edits(std::string(bytes.substr(0, 2)), 2) : unused_chord;
 }
 
 namespace {
@@ -288,7 +303,7 @@ void TerminalInput::AwaitSize() {
 KeySource::Came TerminalInput::NextKey(std::string& key) {
   for (;;) {
     if (in_paste_ && read_.empty() && Clock::now() - last_read_ > kLongestSilence) read_ = kPasteEnd;
-    if (const auto first = WholeKey()) {
+    if (auto first = WholeKey()) {
       const bool is_in_time = question_ != nullptr && first_read_ >= answers_from_;
       if (is_in_time && editor_->IsEmpty()) is_early_ = false;
       if (!is_in_time) is_early_ = true;
@@ -300,6 +315,9 @@ KeySource::Came TerminalInput::NextKey(std::string& key) {
         answer_key_ = first->bytes;
         return GiveUp(Came::kKey);
       }
+      // In vi, Esc and a command may be typed that quickly.
+      const bool is_unused_chord = first->kind == Key::Kind::kNothing && first->length == 2 && !in_paste_;
+      if (is_unused_chord && editor_->TakesEscape()) first = Key{Key::Kind::kEscape, {}, 1};
       read_.erase(0, first->length);
       if (first->bytes == kPasteBegin) in_paste_ = true;
       if (first->bytes == kPasteEnd) in_paste_ = false;

@@ -63,7 +63,7 @@ bool LinePicker::Keep(std::string_view piece) {
 Result<std::string> LinePicker::Shown() const {
   if (!stopped_ && lines() == 0) return std::string("(the file is empty)");
   if (!stopped_ && first_ > lines()) {
-    return Fail(ErrorCode::kInvalidArgument, "it has only " + std::to_string(lines()) + " lines");
+    return Fail(ErrorCode::kInvalidArgument, "it has only " + CountOf(lines(), "line"));
   }
   std::string text = ToValidUtf8(text_);
   if (!stopped_) return text;

@@ -19,7 +19,7 @@ def chat(server, lines, *arguments, name="c"):
 def test_a_conversation(server, provider):
     provider.plan(text("Hel", "lo"), text("b"), text("c"))
     status, out, err = chat(server, ["hi", "and?", "/undo", "/edit better", "/history", "/nonsense", "/help", "/quit", "never said"])
-    assert (status, err) == (0, "reprise: there is no such command (/help lists them; //... says it)\n")
+    assert (status, err) == (0, "reprise: there is no such command (/help lists them; // before it sends it as text)\n")
     assert "> Hello\n" in out and "> b\n" in out and "back to int_001\n" in out
     assert "  you    better\n" in out and "never said" not in out
     assert [i["user_message"] for i in server.client.history("c")["interactions"]] == ["better"]

@@ -366,7 +366,7 @@ def test_a_half_typed_line_is_there_again_after_a_question(attached, server, pro
     chat = attached()
     chat.say("do it").until("thinking").type("half a mess").until("half a mess")
     gate.release()
-    chat.until("allow?").answer("y").until("half a messy").type("\x7f\r").until("kept, and in the line again after this: half a mess")
+    chat.until("allow?").answer("y").until("half a messy").type("\x7f\r").until("kept for later: half a mess")
     chat.answer_line("n use another name").until("done").ready("half a mess").type("age\r").until("other")
     assert [i["user_message"] for i in server.client.history("c")["interactions"]] == ["do it", "half a message"]
     assert any("use another name" in json.dumps(m) for m in provider.requests[1].conversation)
@@ -471,7 +471,7 @@ def test_a_mode_allows_without_asking_and_shows_it(attached, server, provider):
                   tools(call("write_file", {"path": "a.txt", "content": "two\n"}, "w2")), text("end"))
     chat = attached()
     chat.say("/mode edit").until("did you mean edits?").ready()
-    chat.say("/mode edits").until("changes of files").ready().say("write").until("+one").until("allowed").until("written").ready()
+    chat.say("/mode edits").until("file edits here are allowed").ready().say("write").until("+one").until("allowed").until("written").ready()
     assert "allow?" not in chat.text and (server.home.workspace / "a.txt").read_text() == "one\n"
     chat.say("run").until("allow?").answer("n").until("(cancelled)").ready()
     chat.say("/mode all").until("everything").ready().say("run").until("echo ran > b.txt").until("has run").ready()
@@ -486,7 +486,7 @@ def test_only_harmless_edits_with_a_preview_are_allowed_unasked(attached, make_s
     (home.user / "picture.png").write_bytes(b"\xff\xfe\x00")
     (home.user / ".ssh").mkdir()
     chat = attached(at=make_server(provider, home=home))
-    chat.say("/mode edits").until("changes of files").ready()
+    chat.say("/mode edits").until("file edits here are allowed").ready()
     for path, asked in [(".ssh/authorized_keys", "risk: high"), ("picture.png", "risk: medium")]:
         provider.plan(tools(call("write_file", {"path": path, "content": "one\n"}, path[-1])))
         chat.say("write").until(asked).until("allow?").answer("n").until("(cancelled)").ready()
@@ -500,7 +500,7 @@ def test_what_a_mode_cannot_allow_is_asked(attached, server, provider, refusal):
     provider.plan(tools(call("write_file", {"path": "a.txt", "content": "one\n"}, "w1")), text("end"))
     with refusing(server, [refusal, refusal]) as (port, asked):
         chat = attached(port=port)
-        chat.say("/mode edits").until("changes of files").ready()
+        chat.say("/mode edits").until("file edits here are allowed").ready()
         chat.say("write").until("reprise: ").until("allow?")
         assert len(asked) == 1, "the refused answer is not sent again"
         chat.answer("y").until("reprise: ").until("allow?").answer("y").until("end").ready()
@@ -624,7 +624,7 @@ def test_ctrl_c_gives_up_a_message_that_the_server_does_not_answer(attached, ser
     with refusing(server, [late], of="/interactions") as (port, asked):
         chat = attached(port=port).say("hello there")
         eventually(lambda: asked, "it was sent")
-        chat.type(CTRL_C).until("given up").ready("hello there").type("\r").until("fine").ready()
+        chat.type(CTRL_C).until("stopped waiting").ready("hello there").type("\r").until("fine").ready()
         late.set()
 
 

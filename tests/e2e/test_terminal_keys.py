@@ -103,7 +103,7 @@ def test_a_question_of_another_client_goes_on_when_a_message_behind_it_is_taken_
     theirs = server.client.start("c", "theirs")
     chat.until("thinking").say("mine").until("queued: mine")
     gate.release()
-    chat.until("allow?").type(ESC).until("kept, and in the line again after this: mine")
+    chat.until("allow?").type(ESC).until("kept for later: mine")
     assert queued(server) == [] and len(waiting(server)) == 1
     chat.answer("y").until("done").ready("mine")
     theirs.finish()
@@ -118,7 +118,7 @@ def test_a_message_taken_from_the_queue_elsewhere_returns_to_the_line(attached, 
     entry, = server.client.get("/chats/c/queue").json["queue"]
     server.client.request("DELETE", f"/chats/c/queue/{entry['id']}").expect(200)
     gate.release()
-    chat.until("and whole").until("in the line again").ready("later")
+    chat.until("and whole").until("back in the input line").ready("later")
     assert messages(server) == ["go"]
 
 
@@ -160,7 +160,7 @@ def test_a_letter_meant_for_a_question_is_not_sent_as_a_message(attached, server
     chat = attached()
     stream = server.client.start("c", "write", on_disconnect="continue")
     stream.until("approval_required")
-    chat.until("allow?").type("y\r").until("kept, and in the line again after this: y")
+    chat.until("allow?").type("y\r").until("kept for later: y")
     assert queued(server) == [] and len(waiting(server)) == 1
     chat.answer("y").until("done").ready("y")
     assert messages(server) == ["write"]
@@ -190,7 +190,7 @@ def test_keys_are_text_while_the_line_holds_text(attached, server, provider):
     gate.release()
     chat.until("allow?").answer("y").ready_for("halfy")
     assert len(waiting(server)) == 1
-    chat.type("\x7f\r").until("kept, and in the line again after this: half").answer("y").until("done").ready("half")
+    chat.type("\x7f\r").until("kept for later: half").answer("y").until("done").ready("half")
     chat.type(" and half\r").until("fine").ready()
     assert messages(server) == ["write", "half and half"] and files(server) == ["a.txt"]
 
@@ -208,7 +208,7 @@ def test_calls_that_ask_together_are_asked_one_after_the_other(attached, server,
     provider.plan(tools(write("a.txt"), write("b.txt"), write("c.txt")), text("done"))
     chat = attached()
     chat.say("write")
-    for name, more in (("a.txt", "2 more ask after this one"), ("b.txt", "1 more asks after this one"), ("c.txt", None)):
+    for name, more in (("a.txt", "2 more approvals after this"), ("b.txt", "1 more approval after this"), ("c.txt", None)):
         chat.until(f"write_file {name}  (risk").until("allow?")
         asked = [line for line in chat.screen if line.startswith("write_file ")]
         assert asked[-1].startswith(f"write_file {name}") and len(asked) == len(set(asked)), chat.screen
@@ -358,7 +358,7 @@ def test_a_question_taller_than_the_edited_text_leaves_room_for_is_whole_again(a
 def test_the_line_says_who_is_waited_for_at_every_question(attached, provider):
     provider.plan(tools(write("a.txt"), write("b.txt")))
     chat = attached()
-    chat.say("go").until("1 more asks").answer("y").until("write_file b.txt").until("allow?").quiet(1)
+    chat.say("go").until("1 more approval").answer("y").until("write_file b.txt").until("allow?").quiet(1)
     assert any("waiting for you" in line for line in chat.screen) and not any("for the model" in line for line in chat.screen), chat.screen
 
 
@@ -646,8 +646,8 @@ def test_shift_tab_goes_through_the_modes_but_not_to_all(attached, server, provi
     provider.plan(tools(write("a.txt")), text("done"))
     chat = attached()
     chat.type("wr").type(key).until("nothing is changed before you have approved a plan").ready("wr")
-    chat.type(key).until("shown and allowed until you leave").type(key).until("/undo can restore").type(key).until("is asked about").ready("wr")
-    chat.type(key).type(key).until("shown and allowed until you leave").ready("wr")
+    chat.type(key).until("allowed and shown until you leave").type(key).until("/undo can restore").type(key).until("is asked about").ready("wr")
+    chat.type(key).type(key).until("allowed and shown until you leave").ready("wr")
     chat.type("ite\r").until("done").ready()
     assert messages(server) == ["write"] and files(server) == ["a.txt"], "the text stayed, and the mode held"
 
@@ -796,7 +796,7 @@ def test_keys_are_changed_by_a_file(alone_with, provider, tmp_path):
     chat = alone_with('{"keys": {"editor": ["ctrl-x", "ctrl-f"], "mode": "ctrl-g"}}  // mine\n', EDITOR=str(editor))
     chat.type("w").type(CTRL_G).until("before you have approved a plan").ready("w")
     chat.type(SHIFT_TAB).quiet(0.2)
-    chat.ready("w").type(b"\x06").ready("edited").type(CLEAR).type("?").until("ctrl-x, ctrl-f").ready()
+    chat.ready("w").type(b"\x06").ready("edited").type(CLEAR).type("?").until("Ctrl-X, Ctrl-F").ready()
 
 
 @pytest.mark.parametrize(("settings", "error"), [

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "support/test.h"
+#include "terminal/terminal_lines.h"
 
 namespace reprise {
 namespace {
@@ -62,4 +63,25 @@ TEST_CASE("the cursor is in every window, and every window has its height", "[ed
 }
 
 }  // namespace
+TEST_CASE("Clusters: what a person takes for one character", "[edit_window]") {
+  const auto lengths = [](std::wstring_view text) {
+    std::vector<std::size_t> found, back;
+    for (std::size_t at = 0; at < text.size(); at += found.back()) found.push_back(ClusterFrom(text, at));
+    for (std::size_t at = text.size(); at > 0; at -= back.front()) back.insert(back.begin(), ClusterBefore(text, at));
+    CHECK(found == back);
+    return found;
+  };
+  using Lengths = std::vector<std::size_t>;
+  test::UseUtf8Locale();
+  CHECK(lengths(L"abc") == Lengths{1, 1, 1});
+  CHECK(lengths(L"e\u0301x") == Lengths{2, 1});
+  CHECK(lengths(L"\U0001f468\u200d\U0001f469\u200d\U0001f467x") == Lengths{5, 1});  // a family
+  CHECK(lengths(L"\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7") == Lengths{2, 2});     // two flags
+  CHECK(lengths(L"\U0001f44d\U0001f3fd\u2764\ufe0f") == Lengths{2, 2});             // a skin tone, a red heart
+  CHECK(lengths(L"1\ufe0f\u20e3") == Lengths{3});                                   // a keycap
+  CHECK(lengths(L"\U0001f3f4\U000e0067\U000e0062\U000e007f!") == Lengths{4, 1});    // a flag of tags
+  CHECK(lengths(L"\n\u0301a\n\nb") == Lengths{1, 1, 1, 1, 1, 1});                   // no cluster crosses a line
+  CHECK(lengths(L"a\u200bb\u202ec") == Lengths{1, 1, 1, 1, 1});                     // invisible marks
+}
+
 }  // namespace reprise

@@ -55,7 +55,28 @@ TEST_CASE("Keys: Alt and a letter is one key, if it comes alone", "[terminal]") 
                             "\x1b"
                             "f"});
   CHECK(KeysOf("\x1b\rx") == Keys{"\x1b\r", "x"});
-  CHECK(KeysOf("\x1bz") == Keys{"<esc>", "z"});
+}
+
+TEST_CASE("Keys: Alt with a key that has no meaning stops nothing", "[terminal]") {
+  CHECK(KeysOf("\x1bz").empty());
+  CHECK(KeysOf("\x1b.").empty());
+  CHECK(KeysOf("\x1bO").empty());
+  CHECK(KeysOf("\x1b[").empty());
+  CHECK(KeysOf("\x1bz\x1b.").empty());
+  CHECK(KeysOf("\x1bzz") == Keys{"<esc>", "z", "z"});  // a text
+}
+
+TEST_CASE("Keys: the number pad is not Esc and text", "[terminal]") {
+  CHECK(KeysOf("\x1bOM") == Keys{"\r"});
+  CHECK(KeysOf("\x1bOj") == Keys{"*"});
+  CHECK(KeysOf("\x1bOp") == Keys{"0"});
+  CHECK(KeysOf("\x1bOE").empty());
+}
+
+TEST_CASE("Keys: Ctrl-Space is nothing", "[terminal]") {
+  CHECK(KeysOf({"a\0b", 3}) == Keys{"a", "b"});
+  CHECK(KeysOf("\x1b[32;5u").empty());
+  CHECK(KeysOf("\x1b[64;5u").empty());
 }
 
 TEST_CASE("Keys: what a terminal writes that tells keys apart is what it always wrote", "[terminal]") {

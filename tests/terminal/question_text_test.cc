@@ -253,4 +253,18 @@ TEST_CASE("FieldsOf: what is no object of simple members is not taken apart", "[
   CHECK(FieldsOf(R"({"properties":{"a":{"type":"object"}}})").empty());
 }
 
+TEST_CASE("CancelledText: every code in words", "[terminal]") {
+  CHECK(CancelledText("") == "(cancelled)");
+  CHECK(CancelledText("requested") == "(cancelled)");
+  CHECK(CancelledText("client_disconnected") == "(cancelled: the client left)");
+  CHECK(CancelledText("server_stopping") == "(cancelled: the server is stopping)");
+  CHECK(CancelledText("chat_deleted") == "(cancelled: the chat was deleted)");
+  CHECK(CancelledText("replaced") == "(cancelled: another message took its place)");
+  CHECK(CancelledText("of_a_newer_server") == "(cancelled: of a newer server)");
+}
+
+TEST_CASE("ArgumentsOf: a line that is no argument is quoted", "[terminal]") {
+  CHECK(ArgumentsOf("my words").error().message == "not of the form \"name\": value: my words");
+}
+
 }  // namespace reprise::test::question_text_test

@@ -202,7 +202,7 @@ constexpr std::size_t kMaxShownFiles = 1000;
 // One line for the model. The name is quoted because a user has chosen it.
 std::string Described(const FileInfo& file) {
   return file.id.str() + " " + QuotedPath(file.filename) + " " + file.mime_type + " " +
-         std::to_string(file.size_bytes) + " bytes";
+         CountOf(file.size_bytes, "byte");
 }
 
 ToolOutcome NoFiles() { return ToolFailure("This chat has no files."); }

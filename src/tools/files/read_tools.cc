@@ -251,9 +251,14 @@ class Search {
     std::string text = matches_;
     if (matches_.empty()) text = "(no line matches)\n";
     if (count_ == kMaxMatches) text += "(cut: the first " + std::to_string(count_) + " matching lines)\n";
-    if (too_large_ > 0) text += "(" + std::to_string(too_large_) + " files larger than 16 MiB were not searched)\n";
+    const auto were = [](std::size_t count) { return count == 1 ? " was" : " were"; };
+    if (too_large_ > 0) {
+      text += "(" + CountOf(too_large_, "file") + " larger than 16 MiB" + were(too_large_) + " not searched)\n";
+    }
     if (closed_ > 0) {
-      text += "(" + std::to_string(closed_) + " files or directories where the user keeps secrets were not searched)\n";
+      text += "(" +
+              std::string(closed_ == 1 ? "1 file or directory" : std::to_string(closed_) + " files or directories") +
+              " where the user keeps secrets" + were(closed_) + " not searched)\n";
     }
     if (too_deep_)
       text += "(directories nested deeper than " + std::to_string(kMaxFolderDepth) + " were not searched)\n";

@@ -102,12 +102,12 @@ class WriteFileTool final : public PathTool {
     if (UnsavedText(workspace_, path, context)) {
       const auto changed = ChangeInEditor(workspace_, path, content, context);
       if (!changed) return ToolFailure("cannot write " + QuotedPath(path) + ": " + changed.error().message);
-      return {.output = "replaced " + QuotedPath(path) + " (" + std::to_string(content.size()) + " bytes)" + *changed};
+      return {.output = "replaced " + QuotedPath(path) + " (" + CountOf(content.size(), "byte") + ")" + *changed};
     }
     const auto created = workspace_.WriteFile(path, content, OpenIfAsked(context));
     if (!created) return ToolFailure("cannot write " + QuotedPath(path) + ": " + created.error().message);
-    return {.output = (*created ? "created " : "replaced ") + QuotedPath(path) + " (" + std::to_string(content.size()) +
-                      " bytes)"};
+    return {.output = (*created ? "created " : "replaced ") + QuotedPath(path) + " (" +
+                      CountOf(content.size(), "byte") + ")"};
   }
 
   Result<FileChange> PreviewChange(std::string_view arguments) const override {

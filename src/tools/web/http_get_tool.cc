@@ -73,7 +73,7 @@ class CollectedResponse final : public HttpResponseHandler {
 
  private:
   std::string Body() const {
-    const std::string size = (cut_ ? "more than " : "") + std::to_string(body_.size()) + " bytes";
+    const std::string size = (cut_ ? "more than " : "") + CountOf(body_.size(), "byte");
     if (body_.empty()) return "(no body)";
     if (!IsText()) return "(the body is not text and is not shown: " + size + ")";
     const std::string_view whole(body_.data(), body_.size() - (cut_ ? IncompleteUtf8Tail(body_) : 0));

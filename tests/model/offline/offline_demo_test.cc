@@ -37,7 +37,7 @@ struct Play {
   std::map<std::string, Reply> world{{"update_plan", {"The plan has 6 steps."}},
                                      {"list_files", {"(the directory is empty)"}},
                                      {"read_file", NoSuchFile()},
-                                     {"write_file", {"created \"reprise-demo.txt\" (1 bytes)"}},
+                                     {"write_file", {"created \"reprise-demo.txt\" (1 byte)"}},
                                      {"edit_file", {"edited \"reprise-demo.txt\""}},
                                      {"ask_human", {"blue"}},
                                      {"run_shell", {"line 1 of 5\n"}}};
