@@ -375,6 +375,7 @@ class ApplyPatchTool final : public PathTool {
              .requires_approval = true,
              .risk = Risk::kMedium,
              .approval_reason = "changes files in the workspace",
+             .confined = true,
              .terms = workspace.directory(),
              .file_effect = FileEffect::kPatchedFiles,
              .acts_as = {"edit_file", "write_file", "delete_file"}},
