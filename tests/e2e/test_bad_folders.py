@@ -176,6 +176,20 @@ def test_a_folder_that_cannot_be_written(nobody):
     one.chmod(0o755)
 
 
+def test_what_cannot_be_read_in_a_folder_is_named_by_searches(nobody):
+    one = nobody.folder("one")
+    (one / "closed").mkdir()
+    (one / "file").write_text("needle")
+    as_theirs(nobody, one, one / "closed", one / "file")
+    nobody.create("a", one).expect(201)
+    (one / "closed").chmod(0)
+    (one / "file").chmod(0)
+    for path in ({}, {"path": "."}):
+        assert nobody.call("a", "search_files", {"pattern": "needle", **path}) == '(no line matches)\n(not searched, because they cannot be read: "closed" and 1 more)'
+    assert "(incomplete: 1 directories cannot be read)" in nobody.call("a", "find_files", {"pattern": "**/x"})
+    (one / "closed").chmod(0o755)
+
+
 @pytest.fixture
 def mounted(world):
     """Mounts a small file system as a folder of chats."""
