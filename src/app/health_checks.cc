@@ -114,13 +114,7 @@ Finding CheckLock(const Options& options) {
 }
 
 Finding CheckWorkspace(const Options& options) {
-  struct stat status {};
-  if (::stat(options.workspace.c_str(), &status) != 0) {
-    return Failed("workspace", options.workspace + " cannot be used: " + std::strerror(errno) +
-                                   "; name another one with --workspace");
-  }
-  if (!S_ISDIR(status.st_mode))
-    return Failed("workspace", options.workspace + " is not a folder; name another one with --workspace");
+  if (const auto path = WorkspaceOf(options); !path) return Failed("workspace", path.error().message);
   return Passed("workspace", options.workspace + " is there");
 }
 
@@ -131,7 +125,7 @@ std::string UnseenFolders(const Options& options) {
   if (path == nullptr || home == nullptr || *home != '/') return {};
   std::vector<std::string> seen = options.tools.sandbox_read;
   seen.insert(seen.end(), options.tools.sandbox_write.begin(), options.tools.sandbox_write.end());
-  seen.push_back(std::filesystem::absolute(options.workspace).lexically_normal().string());
+  seen.push_back(FullPath(options.workspace));
   std::set<std::string> unseen;
   for (const std::filesystem::path& folder : SearchFolders(path)) {
     std::error_code error;

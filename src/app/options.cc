@@ -12,6 +12,8 @@
 #include "base/path.h"
 #include "base/private_file.h"
 #include "base/public_address.h"
+#include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "crypto/digest.h"
 
@@ -336,6 +338,27 @@ Result<Options> LoadOptions(const Flags& flags, const Environment& environment, 
   const auto loaded = std::make_shared<const Loaded>(Loaded{std::move(sources), options, workspace});
   options.of_folder = [loaded](const std::string& path) { return OfFolder(loaded, path); };
   return options;
+}
+
+Result<std::string> WorkspaceOf(const Options& options) {
+  if (!options.has_workspace()) return std::string();
+  const std::string shown = VisibleLine(options.workspace);
+  const auto refuse = [&](const std::string& why) {
+    return Fail(ErrorCode::kInvalidArgument, why + "; --workspace DIR names another");
+  };
+  std::error_code failed;
+  const std::string path = std::filesystem::canonical(options.workspace, failed).string();
+  if (failed && std::filesystem::path(options.workspace).is_relative()) {
+    std::error_code gone;
+    static_cast<void>(std::filesystem::current_path(gone));
+    if (gone) return refuse("the current folder has been deleted or moved");
+  }
+  if (failed == std::errc::no_such_file_or_directory) return refuse("there is no folder " + shown + " to work in");
+  if (failed) return refuse("the workspace " + shown + " cannot be used: " + failed.message());
+  if (!IsDirectory(path)) return refuse("the workspace " + shown + " is not a folder");
+  // It would become another name in requests and files, which may be that of another folder.
+  if (!IsUtf8(path)) return refuse("the name of the workspace " + VisibleLine(path) + " is not UTF-8; rename it");
+  return path;
 }
 
 }  // namespace reprise

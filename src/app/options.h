@@ -34,6 +34,10 @@ inline constexpr const char* kDefaultConfigFile = "reprise.json";
 // Without `with_trust` files that were found are read as if they were allowed: to show them to the person who may.
 Result<Options> LoadOptions(const Flags& flags, const Environment& environment, bool with_trust = true);
 
+// The real path of the folder in which chats work that have none of their own; empty without one. kInvalidArgument, for
+// the person at the terminal, if there is no such folder, or if JSON cannot hold its name.
+Result<std::string> WorkspaceOf(const Options& options);
+
 // Lines for the person who starts a server or client: keys of the server in the reprise.json here, and where they
 // belong; chats in ./chats, which was the data folder in earlier versions.
 std::vector<std::string> NotesOf(const Options& options, const Environment& environment);

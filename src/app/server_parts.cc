@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -79,10 +78,7 @@ std::vector<Error> ServerParts::CheckParts() {
 
 Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& options, Extensions extensions,
                                                            bool new_key) {
-  std::error_code failed;
-  if (!std::filesystem::is_directory(options.workspace, failed)) {
-    return Fail(ErrorCode::kInvalidArgument, "the workspace " + options.workspace + " is not a folder");
-  }
+  TRY(WorkspaceOf(options));
   if (BucketPlace::Parse(options.auto_export.to) && !options.bucket) {
     return Fail(
         ErrorCode::kInvalidArgument,

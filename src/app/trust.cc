@@ -24,6 +24,7 @@
 #include "base/private_file.h"
 #include "base/public_address.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "remote/redis/redis_connection.h"
@@ -77,7 +78,13 @@ Result<FileDigests> TrustedFiles::Read() const {
 Result<void> TrustedFiles::Allow(const FileDigests& files) const {
   const auto alone = TRY(FolderLock::Take(ParentDirectory(path_), kLongestWait));
   auto all = TRY(Read());
-  for (const auto& [path, digest] : files) all[path] = digest;
+  for (const auto& [path, digest] : files) {
+    // JSON would hold another name in its place.
+    if (!IsUtf8(path)) {
+      return Fail(ErrorCode::kInvalidArgument, "the name of " + VisibleLine(path) + " is not UTF-8; rename it");
+    }
+    all[path] = digest;
+  }
   return Write(all);
 }
 

@@ -20,7 +20,8 @@ bool LeadsInto(const fs::path& path, const fs::path& directory) {
 
 fs::path Resolved(const fs::path& path) {
   std::error_code failed;
-  fs::path resolved = fs::weakly_canonical(path, failed);
+  fs::path resolved = fs::absolute(path, failed);  // a relative path of which nothing exists would stay relative
+  if (!failed) resolved = fs::weakly_canonical(resolved, failed);
   return failed ? path : resolved;
 }
 

@@ -110,7 +110,8 @@ Result<void> WriteNewFile(const std::string& path, std::string_view content) {
 bool LiesIn(const std::string& path, const std::string& folder) {
   const auto resolved = [](const std::string& given) {
     std::error_code failed;
-    auto real = std::filesystem::weakly_canonical(std::filesystem::absolute(given + "/"), failed);
+    auto real = std::filesystem::absolute(given + "/", failed);
+    if (!failed) real = std::filesystem::weakly_canonical(real, failed);
     return failed ? std::filesystem::path(given) : real;
   };
   const auto below = resolved(path).lexically_relative(resolved(folder));

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/terminal_text.h"
 #include "base/text.h"
 
 namespace reprise {
@@ -358,11 +359,24 @@ constexpr std::size_t kMostNamed = 4;          // differing lines
 constexpr std::size_t kMostQuotedLines = 24;   // of the nearest place
 constexpr std::size_t kMostQuotedBytes = 240;  // of a line
 
+// With what cannot be seen spelled out, tabs apart.
+std::string WithHiddenSpelled(std::string text) {
+  if (!HasHidden(text)) return text;
+  std::string spelled;
+  for (std::string_view left = text; !left.empty();) {
+    const std::string_view one = Utf8Prefix(left, 1);
+    const std::uint32_t code = CodePointOf(one);
+    spelled += IsHidden(code) ? SpelledOut(code) : std::string(one);
+    left.remove_prefix(one.size());
+  }
+  return spelled;
+}
+
 std::string Quoted(std::string_view line) {
   if (line.ends_with('\r')) line.remove_suffix(1);
-  if (line.size() <= kMostQuotedBytes) return ToValidUtf8(line);
+  if (line.size() <= kMostQuotedBytes) return WithHiddenSpelled(ToValidUtf8(line));
   line = line.substr(0, kMostQuotedBytes);
-  return ToValidUtf8(line.substr(0, line.size() - IncompleteUtf8Tail(line))) + "...";
+  return WithHiddenSpelled(ToValidUtf8(line.substr(0, line.size() - IncompleteUtf8Tail(line)))) + "...";
 }
 
 std::string WithoutBlanks(std::string_view text) {

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "app/settings.h"
-#include "base/path.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "client/answers.h"
@@ -76,7 +75,7 @@ Result<void> ServerLink::Connect() {
   TRY(ResolveModel());
   SetModel();
   if (named_) return {};
-  if (!workspace_.empty()) folder_ = Resolved(options_.workspace).string();
+  if (!workspace_.empty()) folder_ = TRY(WorkspaceOf(options_));
   approval_mode_ = ToString(options_.approval_mode);
   return {};
 }

@@ -596,6 +596,11 @@ Result<Turns::RecoveredAs> Turns::RecoverOne(const InteractionRef& ref, const st
   const auto content = hold->ReadJournal();
   if (!content && IsNotFound(content.error())) return drop();
   if (!content) return Fail(content.error());
+  if (content->cut_off) {
+    LogWarning(
+        "the end of a journal did not reach the disk, and is left out",
+        {{"chat", ref.chat_id.str()}, {"interaction", ref.interaction_id.str()}, {"records", content->records.size()}});
+  }
   auto run = TRY(ReadRun(ref, *content));
   if (!run) return drop();  // no client has seen any of it
   if (const std::string& queued = run->queue_id; !queued.empty()) {

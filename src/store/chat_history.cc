@@ -5,9 +5,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/json.h"
 #include "base/try.h"
@@ -49,6 +51,48 @@ struct FileInteractionStore::Tree {
     digests.insert(state->named.begin(), state->named.end());
   }
 };
+
+// Interactions without a checkpoint that no process runs.
+std::set<std::uint32_t> FileInteractionStore::LeftOf(const ChatState& state) {
+  std::set<std::uint32_t> left;
+  for (const auto& [number, file] : state.journals) {
+    if (!file && !state.numbers.contains(number)) left.insert(number);
+  }
+  return left;
+}
+
+// Why an interaction without a checkpoint cannot be read.
+Error FileInteractionStore::WhyNotThere(const ChatId& chat, InteractionId id) {
+  if (IsExpected(chat, id)) return MissingFile(chat, id);
+  if (auto damage = JournalDamage(chat, id)) return *std::move(damage);
+  return NoSuchInteraction().value();
+}
+
+// The same of one that is in an outline.
+Error FileInteractionStore::WhyGone(const ChatId& chat, InteractionId id) {
+  auto damage = JournalDamage(chat, id);
+  return damage ? *std::move(damage) : MissingFile(chat, id);
+}
+
+// What is wrong with the journal of an interaction that did not end. No error if there is none.
+std::optional<Error> FileInteractionStore::JournalDamage(const ChatId& chat, InteractionId id) {
+  auto content = ReadJournal(chat, id);
+  if (content || content.error().code != ErrorCode::kCorruption) return std::nullopt;
+  return std::move(content.error());
+}
+
+// Interactions that an earlier process left and whose journals are damaged, so that nothing could end them.
+std::vector<DamagedInteraction> FileInteractionStore::DamagedRuns(const ChatId& chat,
+                                                                  const std::set<std::uint32_t>& left) {
+  std::vector<DamagedInteraction> damaged;
+  for (const std::uint32_t number : left) {
+    const InteractionId id = InteractionId::FromNumber(number);
+    if (auto damage = JournalDamage(chat, id)) {
+      damaged.push_back({.id = id, .error = *std::move(damage), .parent_id = {}});
+    }
+  }
+  return damaged;
+}
 
 // The parent of an interaction. The expected version is believed; a damaged one only shows its place in the tree.
 std::optional<InteractionId> FileInteractionStore::ParentOf(const ChatId& chat, InteractionId id, Tree& tree) const {
@@ -125,11 +169,13 @@ Result<ChatOutline> FileInteractionStore::LoadOutline(const ChatId& chat, const 
                                                       const std::optional<RunningInteraction>& running) {
   ChatOutline outline{.summary = {.id = chat}};
   std::set<std::uint32_t> numbers;  // selected, on any branch
+  std::set<std::uint32_t> left;     // may be damaged journals
   Tree tree;
   const bool any_branch = range.all_branches || range.is_whole();
   {
     const auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kState));
     const ChatState& state = *held.state;
+    left = LeftOf(state);
     tree.state = held.state;
     outline.life = held.state;
     outline.summary = state.index.summary;
@@ -157,6 +203,12 @@ Result<ChatOutline> FileInteractionStore::LoadOutline(const ChatId& chat, const 
       if (named) numbers.insert(named->number());
     }
     AddExpected(chat, numbers, tree);
+  }
+  // Their parents are unknown, so they stand where the chat may have gone on: after its last interaction.
+  if (!range.before) {
+    auto damaged = DamagedRuns(chat, left);
+    std::erase_if(damaged, [&](const DamagedInteraction& each) { return !any_branch && leaf && each.id < *leaf; });
+    for (const DamagedInteraction& each : std::views::reverse(damaged)) outline.entries.push_back({.id = each.id});
   }
   if (any_branch) {
     OutlineAll(numbers, leaf, tree, outline);
@@ -192,13 +244,13 @@ Result<InteractionJson> FileInteractionStore::ReadJson(const ChatId& chat, const
   };
   if (wanted == State::kAdded) {
     auto stored = files_.ReadInteraction(chat, entry.id);
-    if (!stored && IsNotFound(stored.error())) return Fail(MissingFile(chat, entry.id));
+    if (!stored && IsNotFound(stored.error())) return Fail(WhyGone(chat, entry.id));
     if (!stored) return Fail(std::move(stored.error()));
     TRY(check(stored->digest));
     return ToInteractionJson(Added(chat, *std::move(stored)));
   }
   auto stored = files_.ReadJson(chat, entry.id);
-  if (!stored && IsNotFound(stored.error())) return Fail(MissingFile(chat, entry.id));
+  if (!stored && IsNotFound(stored.error())) return Fail(WhyGone(chat, entry.id));
   if (!stored) return Fail(std::move(stored.error()));
   TRY(check(stored->digest));
   InteractionJson json{.text = std::move(stored->text), .model = std::move(stored->model), .usage = stored->usage};

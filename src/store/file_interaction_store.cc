@@ -667,7 +667,7 @@ Result<void> FileInteractionStore::CreateFallbackRoot() {
 
 Result<FileInteractionStore::Snapshot> FileInteractionStore::TakeSnapshot(const ChatId& chat) {
   const auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kState));
-  return Snapshot{.index = held->index, .numbers = held->numbers};
+  return Snapshot{.index = held->index, .numbers = held->numbers, .left = LeftOf(*held.state)};
 }
 
 template <typename Read, typename IsWhole>
@@ -694,7 +694,7 @@ auto FileInteractionStore::InOneLife(const ChatId& chat, Read read) -> decltype(
 bool FileInteractionStore::IsExpected(const ChatId& chat, InteractionId id) {
   const auto snapshot = TakeSnapshot(chat);
   if (!snapshot) return false;
-  const auto& [index, numbers] = *snapshot;
+  const auto& [index, numbers, left] = *snapshot;
   const bool known = numbers.contains(id.number()) || index.leaves.contains(id.number()) || index.summary.head == id;
   return known || std::any_of(numbers.upper_bound(id.number()), numbers.end(), [&](std::uint32_t number) {
            const auto links = files_.ReadLinks(chat, InteractionId::FromNumber(number));
@@ -788,8 +788,7 @@ auto FileInteractionStore::ReadOne(const ChatId& chat, InteractionId id, Read re
   return InOneLife(chat, [&]() -> decltype(read()) {
     auto stored = read();
     if (stored || !IsNotFound(stored.error())) return stored;
-    if (IsExpected(chat, id)) return Fail(MissingFile(chat, id));
-    return NoSuchInteraction();
+    return Fail(WhyNotThere(chat, id));
   });
 }
 
@@ -822,10 +821,7 @@ Result<std::optional<AgentState>> FileInteractionStore::LoadPreviousState(const 
 
 Result<std::optional<AgentState>> FileInteractionStore::ReadPreviousState(const ChatId& chat, InteractionId id) {
   const auto links = files_.ReadLinks(chat, id);
-  if (!links && IsNotFound(links.error())) {
-    if (IsExpected(chat, id)) return Fail(MissingFile(chat, id));
-    return NoSuchInteraction();
-  }
+  if (!links && IsNotFound(links.error())) return Fail(WhyNotThere(chat, id));
   if (!links) return Fail(links.error());
   if (!links->parent) return std::optional<AgentState>();
   auto parent = ReadWhole(chat, *links->parent, Version::kAny);
@@ -848,9 +844,9 @@ Result<Chat> FileInteractionStore::LoadChat(const ChatId& chat) {
 
 Result<Chat> FileInteractionStore::ReadAll(const ChatId& chat) {
   const auto snapshot = TRY(TakeSnapshot(chat));
-  const auto& [index, numbers] = snapshot;
+  const auto& [index, numbers, left] = snapshot;
   // Without a lock: a stored interaction does not change, and a long history must not hold up a save.
-  Chat result{.summary = index.summary, .interactions = {}, .damaged = {}};
+  Chat result{.summary = index.summary, .interactions = {}, .damaged = DamagedRuns(chat, left)};
   std::vector<StoredInteraction> stored;
   for (const std::uint32_t number : numbers) {
     const InteractionId id = InteractionId::FromNumber(number);

@@ -199,6 +199,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   struct Snapshot {
     ChatIndex index;
     std::set<std::uint32_t> numbers;
+    std::set<std::uint32_t> left;  // LeftOf
   };
   Result<Snapshot> TakeSnapshot(const ChatId& chat);
   // The result of `read`, which is called again if the chat was deleted meanwhile and another one has its name.
@@ -208,6 +209,11 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   template <typename Read>
   auto InOneLife(const ChatId& chat, Read read) -> decltype(read());
   bool IsExpected(const ChatId& chat, InteractionId id);
+  static std::set<std::uint32_t> LeftOf(const ChatState& state);
+  Error WhyNotThere(const ChatId& chat, InteractionId id);
+  Error WhyGone(const ChatId& chat, InteractionId id);
+  std::optional<Error> JournalDamage(const ChatId& chat, InteractionId id);
+  std::vector<DamagedInteraction> DamagedRuns(const ChatId& chat, const std::set<std::uint32_t>& left);
   // The digest of this interaction's record according to the index or to the next interaction. nullopt: unknown.
   std::optional<std::string> ExpectedDigest(const ChatId& chat, InteractionId id);
   // kCorruption if its record is not the expected version.

@@ -116,6 +116,8 @@ namespace {
 constexpr std::size_t kPrefixBytes = 8;
 constexpr std::uint32_t kToDisk = 1u << 31;
 
+constexpr std::size_t kSectorBytes = 512;
+
 // Bytes that did not reach the disk read as zeros; sealed bytes never have so many zeros in a row.
 constexpr std::string_view kUnwritten("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
 
@@ -154,7 +156,6 @@ std::size_t EndOfObject(std::string_view text) {
 
 // Whether the last bytes of this file, however few, may not have reached the disk, which writes whole sectors.
 bool EndsUnwritten(std::string_view text) {
-  constexpr std::size_t kSectorBytes = 512;
   return text.find_first_not_of('\0', (text.size() - 1) / kSectorBytes * kSectorBytes) == std::string_view::npos;
 }
 
@@ -180,16 +181,33 @@ tl::expected<JournalRecord, Damage> NextRecord(std::string_view rest) {
       .to_disk = (word & kToDisk) != 0, .bytes = rest.substr(kPrefixBytes, size), .size = kPrefixBytes + size};
 }
 
-// Whether one of the records from `position` on is whole and was synced, so that all bytes before it were on the disk,
-// too.
-bool AnySynced(const JournalCipher& cipher, std::uint64_t position, std::string_view rest) {
-  for (; !rest.empty(); ++position) {
+// Whether a record that was synced stands whole in the rest of a file, so that all bytes before it were on the disk,
+// too. Goes by the prefixes from `rest` on, which lead from one record to the next until the file's end.
+bool BeginsBeforeSynced(std::string_view rest) {
+  bool any = false;
+  while (!rest.empty()) {
     const auto record = NextRecord(rest);
-    if (!record) return false;
-    if (record->to_disk && cipher.Open(position, AssociatedWith(true), record->bytes)) return true;
+    if (!record) return any && record.error() == Damage::kCutOff;
+    any = any || (record->to_disk && !HasUnwrittenBytes(record->bytes));
     rest.remove_prefix(record->size);
   }
+  return any;
+}
+
+// The same where no record's beginning is known.
+bool HoldsSynced(std::string_view rest) {
+  for (; !rest.empty(); rest.remove_prefix(1)) {
+    if (BeginsBeforeSynced(rest)) return true;
+  }
   return false;
+}
+
+// Whether the header, which cannot be read, may have been written when the power failed: it is cut off, or whole
+// sectors are missing, and no record proves that it was on the disk.
+bool MayBeUnwritten(std::string_view text) {
+  const std::size_t hole = text.find('\0'), after = text.find_first_not_of('\0', hole);
+  if (hole == std::string_view::npos || after == std::string_view::npos) return true;
+  return hole % kSectorBytes == 0 && !HoldsSynced(text.substr(after));
 }
 
 }  // namespace
@@ -276,7 +294,9 @@ Result<void> JournalTextReader::Read(std::string_view piece, std::vector<std::st
   return {};
 }
 
-Result<JournalContent> ReadJournalText(std::string_view text, const RecordPlace& place, const KeySet* keys) {
+Result<JournalContent> ReadJournalText(std::string_view text, const RecordPlace& at, const KeySet* keys) {
+  RecordPlace place = at;
+  place.is_journal = true;
   const auto damaged = [&](std::uint64_t position) {
     return Fail(IntegrityError("auth", place, "record " + std::to_string(position + 1) + " of its journal is damaged"));
   };
@@ -291,15 +311,17 @@ Result<JournalContent> ReadJournalText(std::string_view text, const RecordPlace&
     return Fail(IntegrityError("auth", place, "the journal's header is damaged"));
   }
   content.cut_off = !has_end || HasUnwrittenBytes(header);
+  if (content.cut_off && !MayBeUnwritten(text)) {
+    return Fail(IntegrityError("auth", place, "the journal's header is damaged"));
+  }
   if (content.cut_off) return content;
   const auto cipher = TRY(JournalCipher::FromHeader(place, header, keys));
   std::string_view rest = text.substr(end_of_header + 1);
   for (std::uint64_t position = 0; !rest.empty(); ++position) {
     const auto sealed = NextRecord(rest);
-    if (!sealed && sealed.error() == Damage::kDamaged) return damaged(position);
+    if (!sealed && (sealed.error() == Damage::kDamaged || HoldsSynced(rest))) return damaged(position);
     auto record = sealed ? cipher.Open(position, AssociatedWith(sealed->to_disk), sealed->bytes) : Fail(Error{});
-    if (!record && sealed &&
-        (!HasUnwrittenBytes(text, rest, sealed->size) || AnySynced(cipher, position + 1, rest.substr(sealed->size)))) {
+    if (!record && sealed && (!HasUnwrittenBytes(text, rest, sealed->size) || HoldsSynced(rest.substr(sealed->size)))) {
       return damaged(position);
     }
     if (!record) {

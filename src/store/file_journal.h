@@ -107,12 +107,14 @@ class FileJournal final : public Journal {
 class JournalTextReader {
  public:
   // `keys` must outlive it; null: plain.
-  JournalTextReader(RecordPlace place, const KeySet* keys) : place_(std::move(place)), keys_(keys) {}
+  JournalTextReader(RecordPlace place, const KeySet* keys) : place_(std::move(place)), keys_(keys) {
+    place_.is_journal = true;
+  }
   // Appends the piece's records. kCorruption if it is not the next piece of this journal, whole.
   Result<void> Read(std::string_view piece, std::vector<std::string>& records);
 
  private:
-  const RecordPlace place_;
+  RecordPlace place_;
   const KeySet* const keys_;
   std::optional<JournalCipher> cipher_;  // nullopt: the header comes next
   std::uint64_t position_ = 0;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/path.h"
 #include "base/system.h"
 #include "base/text.h"
 
@@ -168,7 +169,7 @@ std::optional<std::string> ParseBlobName(std::string_view name) {
 }
 
 std::optional<PlaceInStore> ParseStorePath(const std::string& path) {
-  const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
+  const std::filesystem::path whole = FullPath(path);
   const std::filesystem::path file = whole.has_filename() ? whole : whole.parent_path();
   const std::string name = file.filename();
   const auto in_chat = [&](const std::filesystem::path& directory, PlaceInStore::Kind kind,

@@ -185,6 +185,7 @@ Error IntegrityError(std::string_view kind, const RecordPlace& place, std::strin
   const std::string name = place.file            ? FileRecordName(place.chat, *place.file)
                            : place.queue         ? QueueName(place.chat)
                            : !place.blob.empty() ? BlobRecordName(place.chat, place.blob)
+                           : place.is_journal    ? JournalName(place.chat, *place.interaction)
                                                  : RecordName(place.chat, place.interaction);
   return Error{.code = ErrorCode::kCorruption,
                .reason = "integrity_" + std::string(kind),

@@ -26,7 +26,8 @@ struct RecordPlace {
   std::optional<FileId> file = std::nullopt;                // a file of the chat
   std::string question{};                                   // the id of a question of the interaction, or empty
   bool is_answer = false;                                   // the record is the answer to it
-  std::string blob{};  // the name of a blob of the chat, or of a file beside them; "restore": an intent
+  std::string blob{};       // the name of a blob of the chat, or of a file beside them; "restore": an intent
+  bool is_journal = false;  // the interaction's journal
 };
 
 // The links of an interaction's record to the history before it.

@@ -37,11 +37,12 @@ std::string FolderTag(const std::string& data_folder) {
   return digest.substr(digest.find(':') + 1, 16);
 }
 
-// An older interaction that comes home late must not take the head from newer ones.
+// Becomes the head only where the running server's next turn would have continued it (Interactions::RescuedAfter): not
+// if the chat has gone on, or its head was moved.
 Result<void> SaveBelowHead(const Interaction& interaction, InteractionStore& home) {
   const auto before = home.LoadSummary(interaction.chat_id);
   TRY(home.SaveInteraction(interaction));
-  if (!before || !before->head || *before->head <= interaction.id) return {};
+  if (!before || !before->head || before->head == interaction.parent_id || before->head == interaction.id) return {};
   return home.MoveHead(interaction.chat_id, *before->head).map([](const ChatSummary&) {});
 }
 

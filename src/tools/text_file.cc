@@ -27,6 +27,16 @@ namespace {
 
 constexpr std::size_t kMaxShownBytes = 256 * 1024;
 
+// How many U+FFFD there are.
+std::size_t Replacements(std::string_view text) {
+  constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find(kReplacement, at)) != std::string_view::npos; at += kReplacement.size()) {
+    ++count;
+  }
+  return count;
+}
+
 }  // namespace
 
 bool LinePicker::Add(std::string_view chunk) {
@@ -65,7 +75,15 @@ Result<std::string> LinePicker::Shown() const {
   if (!stopped_ && first_ > lines()) {
     return Fail(ErrorCode::kInvalidArgument, "it has only " + CountOf(lines(), "line"));
   }
-  std::string text = ToValidUtf8(text_);
+  // What is cut within a line may end within a character.
+  const std::string_view whole(text_.data(), text_.size() - (cut_in_line_ ? IncompleteUtf8Tail(text_) : 0));
+  std::string text = ToValidUtf8(whole);
+  if (const std::size_t places = Replacements(text) - Replacements(whole); places > 0) {
+    if (!text.ends_with('\n')) text += '\n';
+    text += "(not UTF-8: other bytes are shown as U+FFFD in " + std::to_string(places) +
+            (places == 1 ? " place)" : " places)");
+    if (stopped_) text += '\n';
+  }
   if (!stopped_) return text;
   if (!text.empty() && text.back() != '\n') text += '\n';
   if (cut_in_line_) return text + "(cut: line " + std::to_string(line_) + " is longer than can be shown)";

@@ -1,5 +1,7 @@
 #include "app/options.h"
 
+#include <filesystem>
+#include <string>
 #include <vector>
 
 #include "support/fixtures.h"
@@ -131,6 +133,29 @@ TEST_CASE("LoadOptions: another host than loopback needs a token file", "[option
     CHECK(ErrorOf({{"host", host}}) ==
           "--host " + std::string(host) + " can be reached from other machines and needs --token-file, or \"auth\"");
     CHECK(ErrorOf({{"host", host}, {"token-file", "t"}}).empty());
+  }
+}
+
+TEST_CASE("WorkspaceOf: a folder that cannot be worked in is refused with the next step", "[options]") {
+  const TempDirectory place;
+  const auto refusal = [](const std::string& folder, bool in_database = false) {
+    Options options;
+    options.workspace = folder;
+    if (in_database) options.store.type = StoreOptions::Type::kPostgres;
+    const auto path = WorkspaceOf(options);
+    return path ? "" : path.error().message;
+  };
+  const std::string other = "; --workspace DIR names another";
+  CHECK(refusal(place.path()).empty());
+  CHECK(refusal(place.File("no")) == "there is no folder " + place.File("no") + " to work in" + other);
+  CHECK(refusal(place.File("no"), /*in_database=*/true).empty());
+  CHECK(refusal(place.Write("file", "")) == "the workspace " + place.File("file") + " is not a folder" + other);
+  std::filesystem::create_directory(place.File("bad\xff"));
+  std::filesystem::create_directory(place.File("bad\xef\xbf\xbd"));
+  std::filesystem::create_symlink("bad\xff", place.File("link"));
+  CHECK(refusal(place.File("bad\xef\xbf\xbd")).empty());
+  for (const char* name : {"bad\xff", "link"}) {
+    CHECK(refusal(place.File(name)).find("is not UTF-8; rename it; --workspace DIR") != std::string::npos);
   }
 }
 

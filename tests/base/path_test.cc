@@ -20,4 +20,9 @@ TEST_CASE("LiesBeneath: by whole names", "[base]") {
   CHECK_FALSE(LiesBeneath("/a", "/a/b"));
 }
 
+TEST_CASE("Resolved: a relative path of which nothing exists becomes absolute, too", "[base]") {
+  const std::string here = std::filesystem::current_path().string();
+  CHECK(Resolved("no-such-folder/x").string() == here + "/no-such-folder/x");
+}
+
 }  // namespace reprise::path_test

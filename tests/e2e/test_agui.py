@@ -368,6 +368,27 @@ def test_invalid_inputs(offline, body, word):
     assert word in error["message"] and offline.client.get("/chats").json["chats"] == []
 
 
+@pytest.mark.parametrize("part", [{"type": "hologram", "x": 1}, {"type": "image"}, {"type": "binary", "mimeType": "image/png", "id": "abc"}, {"type": "text"}, {}, 1])
+def test_a_part_that_is_not_understood_is_refused(offline, part):
+    """Reported: it was dropped, and the run succeeded."""
+    message = {"id": "u", "role": "user", "content": [{"type": "text", "text": "look at this"}, part]}
+    error = offline.client.post("/agui", {"threadId": "t", "runId": "r", "messages": [message]}).error(400)
+    assert "messages[0]" in error["message"] and offline.client.get("/chats").json["chats"] == []
+
+
+def test_a_result_of_a_tool_that_was_not_called_here_is_refused(thread, provider, server):
+    """Reported: the run succeeded with nothing."""
+    messages = [{"id": "u", "role": "user", "content": "hi"},
+                {"id": "a", "role": "assistant", "content": "", "toolCalls": [{"id": "z", "type": "function", "function": {"name": "front", "arguments": "{}"}}]},
+                {"id": "t", "role": "tool", "toolCallId": "z", "content": "42"}]
+    for thread_id in ("new", "thread-1"):
+        run = Run(server, {"threadId": thread_id, "runId": "r", "messages": messages}).finish()
+        assert run.events[-1]["type"] == "RUN_ERROR" and run.events[-1]["code"] == "unknown_tool_call"
+        if thread_id == "new":
+            provider.plan(text("hello"))
+            assert thread.run("hi").said() == "hello"
+
+
 def test_a_thread_of_any_name(offline):
     thread = Thread(offline, "Ein Faden / mit Sonderzeichen: äöü")
     assert "hi" in thread.run("echo hi").said() and "again" in thread.run("echo again").said()

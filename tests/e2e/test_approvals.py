@@ -319,6 +319,8 @@ def test_approval_modes(make_server, provider, mode, asks, runs):
 # The mode "auto": (configuration, tool, arguments, whether the call asks).
 AUTO = {
     "a new file": ({}, "write_file", {"path": "out.txt", "content": "x"}, False),
+    "a patch": ({}, "apply_patch", {"input": "*** Begin Patch\n*** Add File: out.txt\n+x\n*** End Patch"}, False),
+    "a patch of a file that git ignores": ({}, "apply_patch", {"input": "*** Begin Patch\n*** Add File: a\n+x\n*** Add File: ignored/out.txt\n+x\n*** End Patch"}, True),
     "a command": ({}, "run_shell", {"command": "echo x > out.txt"}, False),
     "a program": ({}, "run_code", {"language": "shell", "code": "echo x > out.txt"}, False),
     "a file that git ignores": ({}, "write_file", {"path": "ignored/out.txt", "content": "x"}, True),

@@ -83,6 +83,39 @@ def test_a_folder_that_vanishes_during_a_run(world, how):
     assert world.call(chat, "read_file", {"path": "x"}) == "1"
 
 
+@pytest.mark.parametrize("runs", [False, True], ids=["no server", "a server runs"])
+def test_one_message_in_a_folder_that_cannot_be_used_says_so_and_works_in_no_other(tmp_path, runs):
+    home = Home(tmp_path / "user")
+    work, gone = home.path / "work", home.path / "gone"
+    bad, other = (pathlib.Path(os.fsdecode(os.fsencode(home.path) + name)) for name in (b"/bad\xff", b"/bad\xef\xbf\xbd"))
+    for folder in (work, bad, other):
+        folder.mkdir()
+    flags = ["--approval-mode", "approve_all"]
+    server = None
+    if runs:
+        server = subprocess.Popen([str(BINARY), "serve", "--port", "0", *flags], cwd=work, env=home.environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert b"listening" in server.stdout.readline()
+
+    def complaint(cwd, *arguments, command=("-p", "write x: 1"), **variables):
+        done = subprocess.run([str(BINARY), *command, *flags, *arguments], cwd=cwd, env=home.environment(**variables), stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        assert done.returncode == 1 and b"--workspace DIR names another" in done.stderr, done
+        return done.stderr
+    try:
+        for said in (complaint(bad), complaint(work, "--workspace", bad), complaint(work, REPRISE_WORKSPACE=bad), complaint(bad, command=["serve", "--port", "0"])):
+            assert b"is not UTF-8" in said
+        assert b"there is no folder nope to work in" in complaint(work, "--workspace", "nope")
+        assert bytes(gone) in complaint(work, "--workspace", gone)
+        inside = lambda: (gone.mkdir(), os.chdir(gone), gone.rmdir())  # noqa: E731
+        done = subprocess.run([str(BINARY), "-p", "write x: 1", *flags], preexec_fn=inside, env=home.environment(), stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        assert done.returncode == 1 and b"the current folder has been deleted or moved; --workspace DIR names another" in done.stderr, done
+        for folder in (work, bad, other):
+            assert files_in(folder) == []
+    finally:
+        if server:
+            server.terminate()
+            server.communicate()
+
+
 # --- what cannot be read or written -------------------------------------------------------------------------------------------------
 
 @pytest.fixture
@@ -141,6 +174,20 @@ def test_a_folder_that_cannot_be_written(nobody):
         assert "ermission denied" in nobody.call("a", "run_shell", {"command": "touch y"})
     assert files_in(one) == ["x"] and (one / "x").read_text() == "1"
     one.chmod(0o755)
+
+
+def test_what_cannot_be_read_in_a_folder_is_named_by_searches(nobody):
+    one = nobody.folder("one")
+    (one / "closed").mkdir()
+    (one / "file").write_text("needle")
+    as_theirs(nobody, one, one / "closed", one / "file")
+    nobody.create("a", one).expect(201)
+    (one / "closed").chmod(0)
+    (one / "file").chmod(0)
+    for path in ({}, {"path": "."}):
+        assert nobody.call("a", "search_files", {"pattern": "needle", **path}) == '(no line matches)\n(not searched, because they cannot be read: "closed" and 1 more)'
+    assert "(incomplete: 1 directories cannot be read)" in nobody.call("a", "find_files", {"pattern": "**/x"})
+    (one / "closed").chmod(0o755)
 
 
 @pytest.fixture

@@ -345,7 +345,7 @@ def test_doctor_says_what_to_do_next(reprise):
     out = reprise("doctor", "--port", port, "--workspace", nowhere, status=1).stdout
     reprise.home.data.chmod(0o700)
     for sentence in (f"127.0.0.1 port {port} is in use, perhaps by a running server; stop that, or choose another port with --port\n",
-                     f"{nowhere} cannot be used: No such file or directory; name another one with --workspace\n",
+                     f"there is no folder {nowhere} to work in; --workspace DIR names another\n",
                      f"{reprise.home.data} can be entered by other users, who see the names of the chats; run chmod 700 on it\n",
                      "a server is using this folder now; stop it before you start another one\n"):
         assert sentence in out

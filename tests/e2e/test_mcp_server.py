@@ -92,6 +92,10 @@ def test_tools_resources_and_prompts(mcp, provider):
             mcp.request(method, **params)
         assert refused.value.code == (-32002 if method == "resources/read" and mcp.era == SESSIONS else -32602)
         assert str(refused.value).count("there is no such") <= 1
+    for what in ("tools", "resources", "resources/templates", "prompts"):
+        with pytest.raises(Refused) as refused:
+            mcp.request(f"{what}/list", cursor="of another list")
+        assert refused.value.code == -32602
     with pytest.raises(Refused) as refused:
         mcp.request("no/such")
     assert refused.value.code == -32601

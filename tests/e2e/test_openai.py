@@ -1335,6 +1335,49 @@ def test_tools_that_only_openai_has_are_left_out_and_named(server, provider, mod
         assert error["param"] == "tool_choice"
 
 
+CHATS, RESPONSES = "/v1/chat/completions", "/v1/responses"
+# What would change the answer's form, or what is done: (path, member, value).
+REFUSED = [(CHATS, "n", 2), (CHATS, "logprobs", True), (CHATS, "top_logprobs", 3), (CHATS, "functions", [{"name": "f"}]), (CHATS, "function_call", {"name": "f"}),
+           (CHATS, "modalities", ["text", "audio"]), (CHATS, "audio", {"voice": "alto"}), (CHATS, "best_of", 2), (CHATS, "suffix", "x"), (CHATS, "echo", True),
+           (RESPONSES, "prompt", {"id": "pmpt_1"}), (RESPONSES, "max_tool_calls", 1), (RESPONSES, "truncation", "bogus"), (RESPONSES, "top_logprobs", 3),
+           (RESPONSES, "include", ["message.output_text.logprobs"])]
+
+
+def asked_by(path, model, **members):
+    return {"model": model, **({"messages": [user("x")]} if path == CHATS else {"input": "x"}), **members}
+
+
+@pytest.mark.parametrize("path, name, value", REFUSED)
+def test_what_would_change_the_answer_is_refused(server, path, name, value):
+    for model in ("test/scripted", "reprise"):
+        assert server.client.post(path, asked_by(path, model, **{name: value})).error(400, "unsupported_value")["param"] == name
+    assert server.client.get("/chats").json["chats"] == []
+
+
+def test_members_without_effect_are_named_and_usual_values_are_not(server, provider):
+    provider.answer_with(lambda _: text("fine"))
+    usual = {"frequency_penalty": 0, "presence_penalty": 0, "logit_bias": {}, "seed": None, "user": "u", "store": True, "metadata": {"a": "b"}, "parallel_tool_calls": True,
+             "service_tier": "auto", "logprobs": False, "modalities": ["text"], "functions": [], "n": 1, "top_logprobs": 0, "function_call": "auto"}
+    of_responses = {"include": [], "truncation": "disabled", "background": False, "prompt_cache_key": "k", "store": False, "parallel_tool_calls": True, "service_tier": "auto"}
+    for path, members in ((CHATS, usual), (RESPONSES, of_responses)):
+        for model in ("test/scripted", "reprise"):
+            assert "X-Left-Out-Parameters" not in server.client.post(path, asked_by(path, model, **members)).expect(200).headers, (path, model)
+    named = {"seed": 4, "logit_bias": {"5": -100}, "frequency_penalty": 1, "parallel_tool_calls": False, "reasoning_effort": "high", "bogus\r\n": 1}
+    answer = server.client.post(CHATS, asked_by(CHATS, "test/scripted", **named, temperature=0.5)).expect(200)
+    assert sorted(answer.headers["X-Left-Out-Parameters"].split(", ")) == ["bogus??", "frequency_penalty", "logit_bias", "parallel_tool_calls", "reasoning_effort", "seed"]
+    answer = server.client.post(RESPONSES, asked_by(RESPONSES, "reprise", temperature=0.5, include=["reasoning.encrypted_content"])).expect(200)
+    assert sorted(answer.headers["X-Left-Out-Parameters"].split(", ")) == ["include", "temperature"]
+
+
+def test_an_answer_with_files_and_a_reference_to_an_item_are_refused(server):
+    png = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    for model in ("test/scripted", "reprise"):
+        body = {"model": model, "messages": [user("a"), {"role": "assistant", "content": [png]}, user("b")]}
+        assert "assistant" in server.client.post(CHATS, body).error(400, "unsupported_value")["message"]
+        body = {"model": model, "input": [user("a"), {"type": "item_reference", "id": "msg_1"}]}
+        assert "item_reference" in server.client.post(RESPONSES, body).error(400, "unsupported_value")["message"]
+
+
 def test_tools_of_a_namespace(server, provider):
     """Codex sends the tools of MCP servers like this."""
     tools_of = {"type": "namespace", "name": "mcp__sky", "description": "the sky", "tools": [WEATHER]}

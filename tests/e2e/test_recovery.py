@@ -254,8 +254,36 @@ def test_a_damaged_journal_is_named_and_left_alone(make_server, make_home, provi
     server.check_files = False
     assert "int_001" in server.log() and "integrity_auth" in server.log()
     assert file.read_bytes() == bytes(damaged)
-    provider.plan(text("on"))
-    assert server.client.turn("c", "y").interaction == "int_002"
+    for go_on in (lambda: None, lambda: (provider.plan(text("on")), server.client.turn("c", "y"))):
+        go_on()
+        for method, path, body in (("GET", "/chats/c/interactions/int_001", None), ("GET", "/chats/c/interactions/int_001/events", None),
+                                   ("POST", "/chats/c/interactions/int_001/resume", {})):
+            error = server.client.request(method, path, body).error(422, "integrity_auth")
+            assert error["details"] == {"file": "c/interactions/int_001.journal"}, path
+        for path in ("/chats/c", "/chats/c?branches=all"):
+            assert [each["interaction_id"] for each in server.client.get(path).json["damaged"]] == ["int_001"]
+    assert [each["id"] for each in server.client.get("/chats/c").json["interactions"]] == ["int_002"]
+    assert file.read_bytes() == bytes(damaged)
+
+
+def test_a_journal_whose_first_line_has_zeros_is_named_and_left_alone(make_server, make_home, provider):
+    """Reported: it looked like one that was never written, and was deleted without a word."""
+    home = make_home()
+    server = make_server(provider, home=home)
+    server.check_files = False
+    provider.plan(tools(call("write_file", {"path": "x", "content": "1"})))
+    stream = server.client.start("c", "x")
+    stream.until("approval_required")
+    server.kill()
+    stream.close()
+    file = journal(home, "c", "int_001")
+    damaged = bytearray(file.read_bytes())
+    damaged[100:130] = bytes(30)
+    file.write_bytes(damaged)
+    server = make_server(provider, home=home)
+    server.check_files = False
+    assert "integrity_auth" in server.log() and file.read_bytes() == bytes(damaged)
+    assert server.client.get("/chats/c/interactions/int_001").error(422, "integrity_auth")["details"] == {"file": "c/interactions/int_001.journal"}
 
 
 MINUTES = float(os.environ.get("REPRISE_TORTURE_MINUTES", "0"))

@@ -156,6 +156,42 @@ TEST_CASE("Journal: a hole before a synced record is damage, before an unsynced 
   }
 }
 
+TEST_CASE("Journal: zeros that no power loss leaves are damage, before a synced record", "[store][fault]") {
+  using Reach = Journal::Reach;
+  for (const KeySet* keys : {&Keys(), static_cast<const KeySet*>(nullptr)}) {
+    for (const auto reach : {Reach::kProcess, Reach::kPowerLoss}) {
+      MemoryFileSystem disk;
+      const auto journal = NewJournal(disk, keys);
+      const std::string record = R"({"frames":")" + std::string(600, 'x') + "\"}";
+      for (const auto each : {Reach::kProcess, Reach::kProcess, reach, Reach::kProcess}) {
+        REQUIRE(journal->Append(record, each));
+      }
+      const std::string whole = *disk.ReadFile(kPath, 1 << 20);
+      const std::size_t second = RecordsBegin(whole).at(1);
+      const auto read_with_hole = [&](std::size_t begin, std::size_t size) {
+        std::string bytes = whole;
+        std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(begin), size, '\0');
+        return ReadBytes(bytes, keys);
+      };
+      CAPTURE(keys != nullptr, reach == Reach::kPowerLoss);
+      const auto in_header = read_with_hole(20, 30);  // no power loss leaves a part of a sector
+      CHECK(!in_header);
+      if (!in_header) CHECK(in_header.error().reason == "integrity_auth");
+      // Whole sectors at the beginning, and the beginning of a record.
+      for (const auto& read : {read_with_hole(0, 512), read_with_hole(0, 1024), read_with_hole(second - 4, 40)}) {
+        if (reach == Reach::kProcess) {
+          REQUIRE(read);
+          CHECK(read->cut_off);
+        } else {
+          REQUIRE(!read);
+          CHECK(read.error().reason == "integrity_auth");
+          CHECK(read.error().detail == "chat1/interactions/int_002.journal");
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("Journal: a hole that begins with the last bytes of a record is the end", "[store][fault]") {
   MemoryFileSystem disk;
   const auto journal = NewJournal(disk, &Keys());

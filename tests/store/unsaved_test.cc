@@ -75,6 +75,20 @@ TEST_CASE("Unsaved: an interaction that comes home late does not become the head
   CHECK(home.LoadInteraction(Chat1(), Id(2)));
 }
 
+TEST_CASE("Unsaved: an interaction that comes home does not undo a move of the head", "[store]") {
+  const TempDirectory temp;
+  PosixFileSystem disk;
+  const std::string folder = temp.File("unsaved");
+  MemoryInteractionStore home;
+  REQUIRE(home.SaveInteraction(Sample(1, {}, "one")));
+  REQUIRE(home.SaveInteraction(Sample(2, 1, "two")));
+  REQUIRE(OpenUnsavedStore(folder, nullptr, disk)->SaveInteraction(Sample(3, 2, "three")));
+  REQUIRE(home.MoveHead(Chat1(), Id(1)));
+  CHECK(BringHome(folder, nullptr, disk, home)->moved == 1);
+  CHECK(home.LoadSummary(Chat1())->head == Id(1));
+  CHECK(home.LoadInteraction(Chat1(), Id(3)));
+}
+
 TEST_CASE("Unsaved: an interaction that reached the disk after all, too late, does not stay", "[store]") {
   const TempDirectory temp;
   PosixFileSystem disk;

@@ -290,7 +290,7 @@ Result<ForeignChat> ReadForeignChat(const std::string& path) {
   }
   ForeignChat chat;
   Json about = Json::object();
-  chat.name = std::filesystem::absolute(path + "/").lexically_normal().parent_path().filename();
+  chat.name = std::filesystem::path(FullPath(path + "/")).parent_path().filename();
   if (IsFile(path + "/chat.json")) {
     about = TRY(ReadObject(path + "/chat.json"));
     if (about.contains("schema") && about["schema"] != 1) {

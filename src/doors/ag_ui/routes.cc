@@ -265,6 +265,16 @@ class AgUiRoute {
       KeepMessagesOf(input.messages, *options.shown_messages);
       if (auto agenda = engine_.GetAgenda(chat)) options.state = StateOf(*agenda);
     }
+    // Tools of the client are not called here, so such a result has no meaning.
+    const Json last = input.messages.empty() ? Json() : input.messages.back();
+    const auto is_its = [&](const Json& shown) {
+      return MemberOf(shown, "role") == "tool" && MemberOf(shown, "toolCallId") == MemberOf(last, "toolCallId");
+    };
+    if (!running && TextMember(last, "role") == "tool" && std::ranges::none_of(*options.shown_messages, is_its)) {
+      return Refuse(input, "unknown_tool_call",
+                    "the input ends with the result of a call that this thread has not made: tools of the client are "
+                    "not called here");
+    }
     if (running) {
       auto attached = TRY(engine_.Attach(chat, *running, 0));
       options.interaction = running->str();

@@ -1,6 +1,7 @@
 #include "doors/ag_ui/run_input.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -9,6 +10,9 @@
 
 namespace reprise::ag_ui {
 namespace {
+
+// Parts that are files: those of 1.0, and the older "binary".
+constexpr std::array<std::string_view, 5> kFileTypes = {"image", "audio", "video", "document", "binary"};
 
 Error Wrong(const std::string& what) { return Refused(Reason::kInvalidMember, what); }
 
@@ -47,25 +51,29 @@ Result<std::string> TakeContent(const Json& content, const std::string& where, s
   std::string text;
   for (const Json& part : content) {
     const std::string type = TextMember(part, "type");
-    if (type == "text") {
+    if (type == "text" && MemberOf(part, "text").is_string()) {
       AddText(text, TextMember(part, "text"));
       continue;
     }
-    // Parts of 1.0, and the older "binary" ones.
+    if (std::ranges::find(kFileTypes, type) == kFileTypes.end()) {
+      return Fail(Wrong(where + " has content of the type \"" + std::string(Utf8Prefix(type, 40)) +
+                        "\", which is not supported, or lacks its text"));
+    }
     const Json& source = MemberOf(part, "source");
     const bool is_data = TextMember(source, "type") == "data" || MemberOf(part, "data").is_string();
     const std::string data = source.is_object() ? TextMember(source, "value") : TextMember(part, "data");
     const std::string mime_type = TextMember(source.is_object() ? source : part, "mimeType");
     if (!is_data) {
       const std::string url = source.is_object() ? data : TextMember(part, "url");
-      if (!url.empty()) AddText(text, "[" + (type.empty() ? "file" : type) + ": " + url + "]");
+      if (url.empty()) return Fail(Wrong(where + " has a part with neither data nor an address"));
+      AddText(text, "[" + type + ": " + url + "]");
       continue;
     }
     if (files == nullptr) continue;
     auto bytes = DecodeBase64(data);
     if (!bytes) return Fail(Wrong(where + " has a part whose base64 cannot be decoded"));
     const std::string named = TextMember(part, "filename");
-    files->push_back({named.empty() ? (type.empty() ? "file" : type) + EndingOf(mime_type) : named,
+    files->push_back({named.empty() ? type + EndingOf(mime_type) : named,
                       mime_type.empty() ? "application/octet-stream" : mime_type, *std::move(bytes)});
     if (files->size() > 20) return Fail(Wrong(where + " has more than 20 files"));
   }

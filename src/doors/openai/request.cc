@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "doors/openai/request_members.h"
 
 namespace reprise::openai {
 namespace {
@@ -183,6 +184,9 @@ class Conversation {
 
   Result<void> Answer(const Json& content, std::vector<ToolCall> calls) {
     auto read = TRY(ReadContent(content));
+    if (!read.files.empty()) {
+      return Fail(Invalid("unsupported_value", "files in a message of the assistant are not supported", "content"));
+    }
     if (request_.is_agent) {
       for (ToolCall& call : calls) calls_.insert_or_assign(call.id, call.name + " " + call.arguments);
       AnswerAgent(read.text);
@@ -399,7 +403,7 @@ Result<void> ReadTools(const Json& body, OpenAiRequest& request) {
   return {};
 }
 
-Result<Json> ReadCommon(std::string_view text, OpenAiRequest& request) {
+Result<Json> ReadCommon(std::string_view text, Interface interface, OpenAiRequest& request) {
   auto body = TRY(ParseJson(text.empty() ? "{}" : text));
   if (!body.is_object()) return Fail(Invalid("invalid_body", "the body must be a JSON object", ""));
   const auto model = TRY(Text(body, "model"));
@@ -410,6 +414,7 @@ Result<Json> ReadCommon(std::string_view text, OpenAiRequest& request) {
   request.is_agent = *model == kAgent || model->starts_with(std::string(kAgent) + "/");
   if (!request.is_agent) request.model = *model;
   if (request.is_agent && *model != kAgent) request.model = model->substr(kAgent.size() + 1);
+  request.left_out_members = TRY(LeftOutMembers(body, interface, request.is_agent));
   request.stream = TRY(Flag(body, "stream"));
   const Json& metadata = MemberOf(body, "metadata");
   if (!metadata.is_null() && !metadata.is_object()) return Fail(WrongType("metadata", "a JSON object"));
@@ -436,7 +441,7 @@ Result<void> TakeItem(Conversation& conversation, const Json& item) {
   if (type == "function_call_output") {
     return conversation.TakeToolResult(TextMember(item, "call_id"), MemberOf(item, "output"));
   }
-  if (type == "reasoning" || type == "item_reference") return {};
+  if (type == "reasoning") return {};
   if (!type.empty() && type != "message") {
     return Fail(Invalid("unsupported_value",
                         "items of the type \"" + std::string(Utf8Prefix(type, kMostOfAType)) + "\" are not supported",
@@ -453,7 +458,7 @@ Result<void> TakeItem(Conversation& conversation, const Json& item) {
 
 Result<OpenAiRequest> ParseChatCompletion(std::string_view text) {
   OpenAiRequest request;
-  const Json body = TRY(ReadCommon(text, request));
+  const Json body = TRY(ReadCommon(text, Interface::kChatCompletions, request));
   const Json& choices = MemberOf(body, "n");
   if (!choices.is_null() && choices != 1) {
     return Fail(Invalid("unsupported_value", "\"n\" must be 1: ask again for another answer", "n"));
@@ -495,7 +500,7 @@ Result<OpenAiRequest> ParseChatCompletion(std::string_view text) {
 
 Result<OpenAiRequest> ParseResponse(std::string_view text) {
   OpenAiRequest request;
-  const Json body = TRY(ReadCommon(text, request));
+  const Json body = TRY(ReadCommon(text, Interface::kResponses, request));
   request.background = TRY(Flag(body, "background"));
   request.previous_response_id = TRY(Text(body, "previous_response_id"));
   const Json& chat = MemberOf(body, "conversation");

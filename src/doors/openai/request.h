@@ -15,8 +15,8 @@
 #include "reprise/model_client.h"
 #include "reprise/tool.h"
 
-// Requests of OpenAI's interfaces (Chat Completions, Responses) as types. Other members are accepted and have no
-// effect; for an agent these include sampling, formats and the client's own tools.
+// Requests of OpenAI's interfaces (Chat Completions, Responses) as types. Other members are refused or named
+// (LeftOutMembers); for an agent these include sampling, formats and the client's own tools.
 namespace reprise::openai {
 
 struct OpenAiRequest {
@@ -34,6 +34,7 @@ struct OpenAiRequest {
   std::optional<std::string> previous_response_id{};  // of a response
   std::string instructions{};                         // system and developer messages
   std::string metadata = "{}";                        // JSON object, returned unchanged
+  std::vector<std::string> left_out_members{};        // of the request, which have no effect
 
   // For an agent: the whole conversation, and the files of the last message.
   ForeignConversation conversation{};

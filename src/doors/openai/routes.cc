@@ -62,6 +62,14 @@ std::string Joined(const std::vector<std::string>& names) {
   return joined;
 }
 
+// Names what of the request has no effect.
+HeaderList LeftOut(const OpenAiRequest& asked) {
+  HeaderList headers;
+  if (!asked.left_out_tools.empty()) headers.emplace_back("X-Left-Out-Tools", Joined(asked.left_out_tools));
+  if (!asked.left_out_members.empty()) headers.emplace_back("X-Left-Out-Parameters", Joined(asked.left_out_members));
+  return headers;
+}
+
 // The interaction's response: as it is now, or with `asked.stream` from its beginning.
 Result<Outcome> ResponseOf(const Door& door, const Request& request, const Interaction& interaction,
                            OpenAiRequest asked) {
@@ -104,8 +112,7 @@ class AnswerRoute {
     if (auto begun = answer->Begin(door_.engine, asked, TraceParentOf(request)); !begun) {
       return Refusal(std::move(begun.error()));
     }
-    HeaderList headers;
-    if (!asked.left_out_tools.empty()) headers.emplace_back("X-Left-Out-Tools", Joined(asked.left_out_tools));
+    HeaderList headers = LeftOut(asked);
     std::shared_ptr<void> hold(nullptr, [answer](void*) { answer->Stop(); });
     if (asked.stream)
       return StreamReply{.log = answer->log(), .hold = std::move(hold), .headers = std::move(headers), .forgets = true};
@@ -178,6 +185,7 @@ class AnswerRoute {
     door_.engine.Listen(started);  // a repeated request gets the run that it began before
     HeaderList headers = EventsLocation(started);
     headers.insert(headers.begin(), {"X-Chat-Id", started.chat_id.str()});
+    for (auto& header : LeftOut(asked)) headers.push_back(std::move(header));
     if (started.interaction_id && notes_) notes_->Note({started.chat_id, *started.interaction_id}, asked);
     const auto client = std::make_shared<char>();
     auto translator = std::make_unique<AgentTranslator>(

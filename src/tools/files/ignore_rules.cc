@@ -94,7 +94,7 @@ std::string PatternToRegex(std::string_view pattern) {
     if (c == '*') {
       const std::size_t end = std::min(pattern.find_first_not_of('*', at), pattern.size());
       const bool begins = at == 0 || pattern[at - 1] == '/';
-      const bool two = end - at == 2;
+      const bool two = end - at >= 2;
       if (two && begins && end < pattern.size() && pattern[end] == '/') {
         regex += "(?:.*/)?";
         at = end + 1;

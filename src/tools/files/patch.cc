@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::string_view kBegin = "*** Begin Patch", kEnd = "*** End Patch";
 constexpr std::string_view kAdd = "*** Add File: ", kDelete = "*** Delete File: ", kUpdate = "*** Update File: ";
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr std::string_view kMove = "*** Move to: ", kAtEnd = "*** End of File";
 
 class PatchParser {
@@ -197,6 +198,9 @@ Result<std::size_t> AddLines(std::string& text, const PatchHunk& hunk, std::size
 // Makes one change. Returns where its new lines end, which is where the next hunk is looked for first.
 Result<std::size_t> ApplyHunk(EditedText& edited, PatchHunk hunk, std::size_t from, Quoting quoting) {
   std::string& text = edited.text;
+  for (std::string* lines : {&hunk.old_text, &hunk.new_text}) {
+    if (lines->starts_with(kByteOrderMark)) lines->erase(0, kByteOrderMark.size());
+  }
   if (hunk.old_text.empty()) return AddLines(text, hunk, from);
   TextMatches found = PlacesOf(text, hunk, from);
   if (found.places.empty() && from > 0) found = PlacesOf(text, hunk, 0);  // hunks in another order
@@ -248,6 +252,9 @@ std::vector<std::string> PathsInPatch(std::string_view arguments) {
 }
 
 Result<EditedText> ApplyHunks(std::string text, const std::vector<PatchHunk>& hunks, Quoting quoting) {
+  // Models do not see a byte order mark, and so write the first line without it.
+  const bool is_marked = text.starts_with(kByteOrderMark);
+  if (is_marked) text.erase(0, kByteOrderMark.size());
   EditedText edited{.text = std::move(text), .notes = {}};
   std::size_t from = 0;
   for (std::size_t i = 0; i < hunks.size(); ++i) {
@@ -258,6 +265,7 @@ Result<EditedText> ApplyHunks(std::string text, const std::vector<PatchHunk>& hu
     }
     from = *end;
   }
+  if (is_marked) edited.text.insert(0, kByteOrderMark);
   return edited;
 }
 

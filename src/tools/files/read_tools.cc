@@ -20,6 +20,7 @@
 #include "tools/arguments.h"
 #include "tools/builtin_tools.h"
 #include "tools/files/path_tool.h"
+#include "tools/files/whole_file.h"
 #include "tools/files/workspace_walk.h"
 #include "tools/text_file.h"
 
@@ -143,7 +144,7 @@ class ReadFileTool final : public PathTool {
       if (got < 0) return Fail(WorkspaceError(errno));
       const std::string_view bytes(chunk.data(), static_cast<std::size_t>(got));
       if (first && (!LooksLikeText(bytes) || bytes.starts_with("%PDF-"))) {
-        Whole what = TRY(ReadWhole(path, file.get(), std::string(bytes), context));
+        WholeFile what = TRY(ReadWholeFile(path, file.get(), std::string(bytes), context));
         if (what.image) return *std::move(what.image);
         lines.Add(*what.text);
         break;
@@ -157,39 +158,6 @@ class ReadFileTool final : public PathTool {
       if (got == 0 || !lines.Add(bytes)) break;
     }
     return lines.Shown().map([](std::string text) { return ToolOutcome{.output = std::move(text)}; });
-  }
-
-  // A file that is not text, read as a whole: an image, or a document's text.
-  struct Whole {
-    std::optional<ToolOutcome> image{};
-    std::shared_ptr<const std::string> text{};
-  };
-  static Result<Whole> ReadWhole(const std::string& path, int fd, std::string begin, const ToolContext& context) {
-    static constexpr std::size_t kMostBytes = 16u << 20;
-    std::string content = std::move(begin);
-    std::string chunk(64 * 1024, '\0');
-    while (content.size() <= kMostBytes) {
-      const ssize_t got = ::read(fd, chunk.data(), chunk.size());
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return Fail(WorkspaceError(errno));
-      if (got == 0) break;
-      content.append(chunk, 0, static_cast<std::size_t>(got));
-    }
-    if (content.size() > kMostBytes)
-      return Fail(ErrorCode::kInvalidArgument, "it is a binary file, too large to look at");
-    const std::string name = path.substr(path.find_last_of('/') + 1);
-    FileNature nature = NatureOf(name, "", content);
-    if (!nature.problem.empty()) return Fail(ErrorCode::kInvalidArgument, "it is an image, but " + nature.problem);
-    if (nature.kind == FileKind::kImage) {
-      ToolOutcome image{.output = "the image " + QuotedPath(path) + ", " + nature.mime_type};
-      image.files.push_back({.mime_type = nature.mime_type, .filename = name, .content = std::move(content)});
-      return Whole{.image = std::move(image)};
-    }
-    if (!IsDocument(nature.kind) || context.documents == nullptr) {
-      return Fail(ErrorCode::kInvalidArgument, "it is a binary file, not text");
-    }
-    const auto document = TRY(MakeFile(name, nature.mime_type, std::move(content)));
-    return Whole{.text = TRY(context.documents->Read(document, context.stop))};
   }
 
   const Workspace& workspace_;
@@ -214,6 +182,16 @@ constexpr std::size_t kMaxEntries = 100'000;
 constexpr int kMaxFolderDepth = 64;  // bounds the recursion and the open descriptors
 constexpr std::int64_t kPatternMemory = 8 * 1024 * 1024;
 
+// Files or directories that were not searched for one reason.
+struct Passed {
+  std::string first;
+  std::size_t count = 0;
+
+  void Add(const std::string& path) {
+    if (count++ == 0) first = path;
+  }
+};
+
 // A search with its matches, and the reason if it ended early.
 class Search {
  public:
@@ -224,7 +202,7 @@ class Search {
         stop_(context.stop),
         deadline_(std::chrono::steady_clock::now() + context.timeout) {}
 
-  // Skips entries below the first level that cannot be opened or read, because the call did not name them.
+  // Counts entries that cannot be searched, because the call did not name them.
   void InFileOrDirectory(int fd, const std::string& shown_path, int depth = 0) {
     if (Ended()) return;
     struct stat status {};
@@ -233,9 +211,32 @@ class Search {
       InDirectory(fd, shown_path, depth);
     } else if (static_cast<std::size_t>(status.st_size) > kMaxSearchedBytes) {
       ++too_large_;
-    } else if (const auto content = ReadAll(fd, kMaxSearchedBytes, stop_); content && LooksLikeText(*content)) {
+    } else if (const auto content = ReadAll(fd, kMaxSearchedBytes, stop_); !content) {
+      if (IsUnreadable(content.error())) unread_.Add(shown_path);
+    } else if (LooksLikeText(*content)) {
       InText(*content, shown_path);
+    } else if (NatureOf({}, {}, *content).kind == FileKind::kEncodedText) {
+      encoded_.Add(shown_path);
     }
+  }
+
+  // A file or directory that the call names. Of a document its text is searched, as read_file shows it.
+  Result<void> InNamed(int fd, const std::string& path, const ToolContext& context) {
+    struct stat status {};
+    const bool is_file = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+    if (!is_file || static_cast<std::size_t>(status.st_size) > kMaxSearchedBytes) {
+      InFileOrDirectory(fd, path == "." ? "" : path);
+      return {};
+    }
+    std::string content = TRY(ReadAll(fd, kMaxSearchedBytes, stop_));
+    if (LooksLikeText(content) && !content.starts_with("%PDF-")) {
+      InText(content, path);
+      return {};
+    }
+    const WholeFile what = TRY(ReadWholeFile(path, fd, std::move(content), context));
+    if (what.image) return Fail(ErrorCode::kInvalidArgument, "it is an image, not text");
+    InText(*what.text, path);
+    return {};
   }
 
   Result<void> InChatFile(FilesOfChat& files, const FileId& id) {
@@ -260,6 +261,14 @@ class Search {
               std::string(closed_ == 1 ? "1 file or directory" : std::to_string(closed_) + " files or directories") +
               " where the user keeps secrets" + were(closed_) + " not searched)\n";
     }
+    const auto tell = [&text](const Passed& passed, const std::string& before, const std::string& after) {
+      if (passed.count == 0) return;
+      const std::string more = passed.count == 1 ? "" : " and " + std::to_string(passed.count - 1) + " more";
+      text += "(" + before + QuotedPath(passed.first) + more + after + ")\n";
+    };
+    tell(unread_, "not searched, because they cannot be read: ", "");
+    tell(encoded_, "not searched, because they are not UTF-8: ", "; give a file as path to search it");
+    tell(large_folders_, "only the first " + std::to_string(kMaxEntries) + " entries were searched in ", "");
     if (too_deep_)
       text += "(directories nested deeper than " + std::to_string(kMaxFolderDepth) + " were not searched)\n";
     if (timed_out_) text += "(incomplete: the search took longer than allowed)\n";
@@ -275,13 +284,17 @@ class Search {
       return;
     }
     const auto listing = ReadDirectory(workspace_, directory, kMaxEntries);
-    if (!listing) return;
+    if (!listing) return unread_.Add(shown_path);
+    if (!listing->complete) large_folders_.Add(shown_path.empty() ? "." : shown_path);
     for (const ListedEntry& entry : listing->entries) {
       if (Ended()) return;
       if (entry.name == ".git") continue;
       const auto fd = workspace_.OpenEntry(directory, entry.name, secrets_);
-      if (!fd && workspace_.IsSecret(directory, entry.name)) ++closed_;
-      if (fd) InFileOrDirectory(fd->get(), shown_path.empty() ? entry.name : shown_path + "/" + entry.name, depth + 1);
+      const std::string shown = shown_path.empty() ? entry.name : shown_path + "/" + entry.name;
+      const bool is_closed = !fd && workspace_.IsSecret(directory, entry.name);
+      if (is_closed) ++closed_;
+      if (!fd && !is_closed && IsUnreadable(fd.error())) unread_.Add(shown);
+      if (fd) InFileOrDirectory(fd->get(), shown, depth + 1);
     }
   }
 
@@ -314,6 +327,7 @@ class Search {
   std::size_t count_ = 0;
   std::size_t too_large_ = 0;
   std::size_t closed_ = 0;
+  Passed unread_, encoded_, large_folders_;
   bool too_deep_ = false;
   bool timed_out_ = false;
 };
@@ -362,7 +376,9 @@ class SearchFilesTool final : public PathTool {
     if (!start) return ToolFailure("cannot search " + QuotedPath(path) + ": " + start.error().message);
     while (path.size() > 1 && path.ends_with('/')) path.pop_back();
     Search search(workspace_, pattern, secrets, context);
-    search.InFileOrDirectory(start->get(), path == "." ? "" : path);
+    if (const auto searched = search.InNamed(start->get(), path, context); !searched) {
+      return ToolFailure("cannot search " + QuotedPath(path) + ": " + searched.error().message);
+    }
     return search.Outcome();
   }
 
@@ -501,7 +517,7 @@ class FindFilesTool final : public PathTool {
       first.Add({std::move(found), std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec});
     });
     if (!walked) return ToolFailure("cannot search " + QuotedPath(path) + ": " + walked.error().message);
-    return Outcome(first, walk.complete(), context);
+    return Outcome(first, walk, context);
   }
 
  private:
@@ -537,7 +553,7 @@ class FindFilesTool final : public PathTool {
     return compiled;
   }
 
-  static ToolOutcome Outcome(First& first, bool complete, const ToolContext& context) {
+  static ToolOutcome Outcome(First& first, const WorkspaceWalk& walk, const ToolContext& context) {
     std::string text;
     const std::vector<FoundFile>& files = first.Taken();
     for (const FoundFile& file : files) text += OneLine(file.path) + "\n";
@@ -548,7 +564,10 @@ class FindFilesTool final : public PathTool {
     }
     const bool cancelled = context.stop.stop_requested();
     if (cancelled) text += "(incomplete: cancelled)\n";
-    if (!complete && !cancelled) text += "(incomplete: there are too many files; give a path)\n";
+    if (walk.unread() > 0) {
+      text += "(incomplete: " + std::to_string(walk.unread()) + " directories cannot be read)\n";
+    }
+    if (!walk.complete() && !cancelled) text += "(incomplete: there are too many files; give a path)\n";
     text.pop_back();
     return {.output = std::move(text), .is_error = cancelled};
   }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -55,6 +56,10 @@ bool IsLeftAlone(std::string_view name) {
   return IsOfGit(name) || (name.starts_with(".reprise-") && name.ends_with(".tmp"));
 }
 
+bool IsUnreadable(const Error& error) {
+  return error.code == ErrorCode::kIo || error.detail == std::strerror(EACCES) || error.detail == std::strerror(EPERM);
+}
+
 bool WorkspaceWalk::is_over() const {
   return std::chrono::steady_clock::now() > rules_.until || rules_.stop.stop_requested();
 }
@@ -81,7 +86,9 @@ Result<void> WorkspaceWalk::Through(const std::string& start, Secrets secrets, c
     if (is_over()) complete_ = false;
     const Folder next = std::move(folders_.front());
     folders_.pop_front();
-    if (auto directory = workspace_.OpenDirectory(Opened(next.path), secrets)) Look(next, *std::move(directory), found);
+    auto directory = workspace_.OpenDirectory(Opened(next.path), secrets);
+    if (directory) Look(next, *std::move(directory), found);
+    if (!directory && IsUnreadable(directory.error())) ++unread_;
   }
   return {};
 }

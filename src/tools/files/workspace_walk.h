@@ -19,6 +19,9 @@ namespace reprise {
 // In bytes; longer paths are out of reach.
 inline constexpr std::size_t kLongestPath = 4'000;
 
+// Whether this WorkspaceError is of something that is there, and not closed by us, but cannot be read.
+bool IsUnreadable(const Error& error);
+
 // Whether a directory entry is always left alone: git's own and temporary files of Reprise.
 bool IsLeftAlone(std::string_view name);
 
@@ -45,6 +48,8 @@ class WorkspaceWalk {
   Result<void> Through(const std::string& start, Secrets secrets, const Found& found);
 
   bool complete() const { return complete_; }
+  // Directories that were passed over because they cannot be read.
+  std::size_t unread() const { return unread_; }
   bool is_over() const;
 
  private:
@@ -62,6 +67,7 @@ class WorkspaceWalk {
   std::deque<Folder> folders_;
   dev_t device_ = 0;
   std::size_t looked_at_ = 0;
+  std::size_t unread_ = 0;
   bool complete_ = true;
 };
 

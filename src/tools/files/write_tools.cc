@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -67,6 +69,15 @@ Result<FileChange> WithAfter(FileChange change, std::string after) {
   return change;
 }
 
+// What else becomes of a file whose content is replaced by that of a new one.
+std::string NoteOfLinks(const Workspace& workspace, const std::string& path, Secrets secrets) {
+  const auto file = workspace.OpenFile(path, secrets);
+  struct stat status {};
+  if (!file || ::fstat(file->get(), &status) != 0 || status.st_nlink < 2) return {};
+  return "\n(the file had other names, hard links, which keep the old content: " + QuotedPath(path) +
+         " is a file of its own now)";
+}
+
 class WriteFileTool final : public PathTool {
  public:
   explicit WriteFileTool(Workspace& workspace)
@@ -104,10 +115,11 @@ class WriteFileTool final : public PathTool {
       if (!changed) return ToolFailure("cannot write " + QuotedPath(path) + ": " + changed.error().message);
       return {.output = "replaced " + QuotedPath(path) + " (" + CountOf(content.size(), "byte") + ")" + *changed};
     }
+    const std::string note = NoteOfLinks(workspace_, path, OpenIfAsked(context));
     const auto created = workspace_.WriteFile(path, content, OpenIfAsked(context));
     if (!created) return ToolFailure("cannot write " + QuotedPath(path) + ": " + created.error().message);
     return {.output = (*created ? "created " : "replaced ") + QuotedPath(path) + " (" +
-                      CountOf(content.size(), "byte") + ")"};
+                      CountOf(content.size(), "byte") + ")" + note};
   }
 
   Result<FileChange> PreviewChange(std::string_view arguments) const override {
@@ -129,11 +141,21 @@ Result<void> CheckEditable(std::string_view content) {
               "it is text in UTF-16, and only UTF-8 can be edited: convert it, or replace the whole file");
 }
 
+// Why an edit of this content failed, with what else the model has to know.
+Error WithEncoding(Error error, std::string_view content) {
+  if (IsUtf8(content)) return error;
+  error.message +=
+      "\n(The file is not UTF-8. What is shown of it as U+FFFD are other bytes, which no edit can name: take lines "
+      "without them.)";
+  return error;
+}
+
 // The edits of a call, applied to the text of its file.
 Result<EditedText> Edited(std::string_view arguments, std::string text, Quoting quoting) {
   TRY(CheckEditable(text));
   const auto given = TRY(ParseJson(arguments));
-  return ApplyEdits(std::move(text), TRY(EditsIn(given)), quoting);
+  const auto edits = TRY(EditsIn(given));
+  return ApplyEdits(text, edits, quoting).map_error([&](Error error) { return WithEncoding(std::move(error), text); });
 }
 
 class EditFileTool final : public PathTool {
@@ -196,8 +218,10 @@ class EditFileTool final : public PathTool {
       if (!told) return ToolFailure("cannot edit " + QuotedPath(path) + ": " + told.error().message);
       output += *told;
     } else {
+      const std::string note = NoteOfLinks(workspace_, path, OpenIfAsked(context));
       const auto changed = workspace_.ChangeFile(path, kMaxEditedBytes, edit, OpenIfAsked(context));
       if (!changed) return ToolFailure("cannot edit " + QuotedPath(path) + ": " + changed.error().message);
+      output += note;
     }
     for (const std::string& note : notes) output += "\n(" + note + ")";
     return {.output = std::move(output)};
@@ -318,7 +342,9 @@ class Planner {
       return {};
     }
     TRY(CheckEditable(*change->after));
-    EditedText edited = TRY(ApplyHunks(*change->after, file.hunks, quoting_));
+    auto applied = ApplyHunks(*change->after, file.hunks, quoting_);
+    if (!applied) return Fail(WithEncoding(std::move(applied.error()), *change->after));
+    EditedText edited = *std::move(applied);
     std::string told = "edited " + QuotedPath(file.path);
     if (file.new_path.empty() || file.new_path == file.path) {
       change->after = std::move(edited.text);
@@ -375,6 +401,7 @@ class ApplyPatchTool final : public PathTool {
              .requires_approval = true,
              .risk = Risk::kMedium,
              .approval_reason = "changes files in the workspace",
+             .confined = true,
              .terms = workspace.directory(),
              .file_effect = FileEffect::kPatchedFiles,
              .acts_as = {"edit_file", "write_file", "delete_file"}},
@@ -401,12 +428,16 @@ class ApplyPatchTool final : public PathTool {
     const auto plan = Planner(workspace_, OpenIfAsked(context), quoting_).Make(arguments);
     if (!plan) return ToolFailure(Failed(plan.error()));
     if (auto unsaved = UnsavedFile(*plan, context)) return ToolFailure(*std::move(unsaved));
+    std::string notes;
+    for (const Workspace::Change& change : plan->changes) {
+      if (change.before && change.after) notes += NoteOfLinks(workspace_, change.path, OpenIfAsked(context));
+    }
     if (const auto done = workspace_.ChangeFiles(plan->changes, OpenIfAsked(context)); !done) {
       return ToolFailure(Failed(done.error()));
     }
     std::string output;
     for (const std::string& told : plan->told) output += (output.empty() ? "" : "\n") + told;
-    return {.output = std::move(output)};
+    return {.output = output + notes};
   }
 
   Result<FileChange> PreviewChange(std::string_view arguments) const override {

@@ -46,6 +46,47 @@ TEST_CASE_METHOD(EditFixture, "edit_file: several edits, all or none, and what w
             .is_error);
 }
 
+TEST_CASE_METHOD(EditFixture, "Edits of a text that is not UTF-8 say why its lines cannot be named", "[tools]") {
+  Write("latin", "caf\xe9\nx\n");
+  const std::string shown = "caf\xef\xbf\xbd";
+  const auto edited = Run("edit_file", Args({{"path", "latin"}, {"old_text", shown + "\nx"}, {"new_text", "y"}}));
+  const auto patched = Patch(Envelope("*** Update File: latin\n@@\n " + shown + "\n-x\n+y\n"));
+  for (const ToolOutcome& outcome : {edited, patched}) {
+    CHECK(outcome.is_error);
+    CHECK(Has(outcome.output, "The file is not UTF-8"));
+  }
+  CHECK_FALSE(Run("edit_file", R"({"path":"latin","old_text":"x","new_text":"y"})").is_error);
+  CHECK(Read("latin") == "caf\xe9\ny\n");
+}
+
+TEST_CASE_METHOD(EditFixture, "apply_patch: keeps a byte order mark, which the patch need not have", "[tools]") {
+  const std::string mark = "\xef\xbb\xbf";
+  for (const std::string& written : {std::string(), mark}) {
+    Write("f", mark + "a\nb\n");
+    CHECK(Patch(Envelope("*** Update File: f\n@@\n-" + written + "a\n+" + written + "A\n b\n")).output ==
+          "edited \"f\"");
+    CHECK(Read("f") == mark + "A\nb\n");
+  }
+  Write("f", "a" + mark + "\nb\n");
+  CHECK(Has(Failure("edit_file", R"({"path":"f","old_text":"a\nc","new_text":""})"), "a<U+FEFF>"));
+}
+
+TEST_CASE_METHOD(EditFixture, "Edits of a file with other names say that those keep the old content", "[tools]") {
+  for (const char* name : {"written", "edited", "patched"}) {
+    Write(name, "a\n");
+    fs::create_hard_link(Inside(name), Inside(std::string(name) + ".other"));
+  }
+  Write("single", "a\n");
+  CHECK(Has(Run("write_file", R"({"path":"written","content":"b\n"})").output, "hard links"));
+  CHECK(Has(Run("edit_file", R"({"path":"edited","old_text":"a","new_text":"b"})").output, "hard links"));
+  CHECK(Has(Patch(Envelope("*** Update File: patched\n@@\n-a\n+b\n")).output, "hard links"));
+  CHECK_FALSE(Has(Run("edit_file", R"({"path":"single","old_text":"a","new_text":"b"})").output, "hard links"));
+  for (const char* name : {"written", "edited", "patched"}) {
+    CHECK(Read(name) == "b\n");
+    CHECK(Read(std::string(name) + ".other") == "a\n");
+  }
+}
+
 TEST_CASE_METHOD(EditFixture, "edit_file: its failure quotes the file only if read_file asks nobody", "[tools]") {
   Write("f", "the magic word is xyzzy\n");
   const std::string call = R"({"path":"f","old_text":"the magic word is plugh","new_text":""})";

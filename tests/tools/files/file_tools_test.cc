@@ -1,3 +1,6 @@
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <thread>
 
@@ -184,6 +187,36 @@ TEST_CASE_METHOD(ToolFixture, "File tools: protected paths are out of reach, by 
   CHECK_FALSE(fs::exists(Inside("reprise.json")));
   CHECK(Read("chats/int_001.json") == "sealed secret");
   CHECK_FALSE(Run("write_file", R"({"path":"chats2","content":"x"})").is_error);
+}
+
+TEST_CASE_METHOD(ToolFixture, "search_files: says what it has not searched", "[tools]") {
+  const auto search = [&](const std::string& path) {
+    return Run("search_files", Args({{"pattern", "needle"}, {"path", path}}));
+  };
+  Write("utf16", std::string("\xff\xfe"
+                             "n\0e\0e\0d\0l\0e\0\n\0",
+                             16));
+  Write("binary", std::string("needle\0", 7));
+  CHECK(search(".").output ==
+        "(no line matches)\n(not searched, because they are not UTF-8: \"utf16\"; give a file as path to search it)");
+  CHECK(search("binary").output == "cannot search \"binary\": it is a binary file, not text");
+  fs::create_directory(Inside("many"));
+  for (int i = 0; i <= 100'000; ++i) {
+    const int fd = ::open(Inside("many/" + std::to_string(i)).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    REQUIRE(fd >= 0);
+    ::close(fd);
+  }
+  const std::string told = "(no line matches)\n(only the first 100000 entries were searched in \"many\")";
+  CHECK(search("many").output == told);
+}
+
+TEST_CASE_METHOD(ToolFixture, "read_file: says that bytes which are not UTF-8 are shown as U+FFFD", "[tools]") {
+  Write("latin", "caf\xe9\nx\n");
+  CHECK(Run("read_file", R"({"path":"latin"})").output ==
+        "caf\xef\xbf\xbd\nx\n(not UTF-8: other bytes are shown as U+FFFD in 1 place)");
+  CHECK(Run("read_file", R"({"path":"latin","offset":2})").output == "x\n");
+  Write("own", "a \xef\xbf\xbd of its own\n");
+  CHECK(Run("read_file", R"({"path":"own"})").output == "a \xef\xbf\xbd of its own\n");
 }
 
 TEST_CASE_METHOD(ToolFixture, "write_file: creates directories, replaces content, keeps the mode", "[tools]") {

@@ -27,6 +27,8 @@ TEST_CASE("IgnoreRules: patterns match as gitignore(5) says", "[rewind]") {
       {"a/**/z", "a/z", false, true},
       {"a/**/z", "a/b/c/z", false, true},
       {"a**z", "abcz", false, true},
+      {"***/x", "a/b/x", false, true},
+      {"a/****", "a/b/c", false, true},
       {"?.c", "x.c", false, true},
       {"?.c", "xy.c", false, false},
       {"[a-c]x", "bx", false, true},

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "reprise/result.h"
+
+namespace reprise::openai {
+
+enum class Interface { kChatCompletions, kResponses };
+
+// The members of a request that have no effect here, beside those whose value is the usual one and those that change
+// no answer ("user", "store" and the like). kInvalidArgument (reason "unsupported_value") if one would change the form
+// of the answer, or what is done, so that leaving it out would mislead the client.
+Result<std::vector<std::string>> LeftOutMembers(const Json& body, Interface interface, bool is_agent);
+
+}  // namespace reprise::openai
