@@ -421,6 +421,40 @@ def test_secrets_and_names_are_taken_out_of_every_format(world, provider, form):
     assert "three characters" in world.export("notes", "--redact-word", "ab", status=2)[1]
 
 
+@pytest.mark.parametrize("form", ["json", "html", "markdown", "jsonl", "atif", "claude-code"])
+def test_texts_that_json_spells_in_another_way_are_taken_out(world, provider, look, form):
+    arguments = r'{"path":"abcd\/efgh\/1234567","who":"Jos\u00E9 Kr\u00FCger","token":"\u0067hp_' + KEY[4:] + '"}'
+    provider.plan(tools(call("read_file", arguments, "call_1")), text("Done."))
+    world.client.turn("spelled", "Go on.")
+    words = ["--redact-word", "abcd/efgh/1234567", "--redact-word", "José Krüger"]
+    written, said = world.export("spelled", "--format", form, *words)
+    assert "a token of GitHub" in said and "José" in said
+    gone = re.compile(r"abcd[\\/]|efgh|Jos[é\\]|" + KEY[4:])
+    assert not gone.search(written), gone.search(written)
+    if form == "html":
+        path = world.root / "spelled.html"
+        path.write_text(written)
+        browser = look(path)
+        verdict(browser)
+        assert not gone.search(browser.script("return document.body.innerText"))
+
+
+@pytest.mark.parametrize("what", ["pins", "pins/int_001"])
+@pytest.mark.parametrize("form", ["json", "markdown", "jsonl", "atif", "claude-code"])
+def test_digests_are_of_what_is_left(world, provider, form, what):
+    arguments = [json.dumps({"path": "pin.txt", "content": "pin z4711"}), json.dumps({"path": "other.txt", "content": "other"})]
+    provider.plan(tools(call("write_file", arguments[0], "call_1")), tools(call("write_file", arguments[1], "call_2")), text("Done."))
+    stream = world.client.start("pins", "Save it.")
+    for scope in ("chat", "once"):
+        world.client.approve("pins", "int_001", stream.until("approval_required")["approval_id"], scope=scope).expect(200)
+    stream.finish()
+    secret, other, content, kept = (hashlib.sha256(each.encode()).hexdigest() for each in (*arguments, "pin z4711", "other"))
+    plain, taken = world.export(what, "--format", form)[0], world.export(what, "--format", form, "--redact-word", "z4711")[0]
+    assert secret not in taken and content not in taken and "z4711" not in taken
+    for digest in (other, kept):
+        assert (digest in taken) == (digest in plain)
+
+
 def test_no_digest_is_left_to_guess_a_text_by(world, provider):
     (world.root / "pin").write_text("z4711")  # no digits of a digest
     provider.plan(tools(call("run_shell", {"command": "printf 'pin=%s' $(cat pin) > out.cfg; printf fine > other.cfg"}, "call_1")), text("Done."))
