@@ -1,5 +1,6 @@
 #include "agent/agent.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -54,6 +55,22 @@ class TimedStream final : public ModelStream {
   std::string request_id_, text_;
 };
 
+std::string Redacted(const CallGuard* guard, std::string text) {
+  return guard == nullptr ? text : guard->Redacted(std::move(text));
+}
+
+void RedactAll(const CallGuard& guard, Json& json) {
+  if (json.is_string()) json = guard.Redacted(json.get<std::string>());
+  if (json.is_array()) std::ranges::for_each(json, [&](Json& each) { RedactAll(guard, each); });
+  if (!json.is_object()) return;
+  Json redacted = Json::object();
+  for (auto member = json.begin(); member != json.end(); ++member) {
+    RedactAll(guard, *member);
+    redacted[guard.Redacted(member.key())] = std::move(*member);
+  }
+  json = std::move(redacted);
+}
+
 // Message content for spans: redacted, in the form of gen_ai.input.messages.
 class Content {
  public:
@@ -61,7 +78,7 @@ class Content {
 
   Json TextPart(std::string_view text) const { return {{"type", "text"}, {"content", Seen(text)}}; }
   Json CallPart(const ToolCall& call) const {
-    const std::string text = Seen(call.arguments);
+    const std::string text = Seen(RedactedArguments(guard_, call.arguments));
     const auto arguments = ParseJson(text);
     return {{"type", "tool_call"},
             {"id", call.id},
@@ -92,7 +109,7 @@ class Content {
  private:
   std::string Seen(std::string_view text) const {
     constexpr std::size_t kMaxText = kMaxSpanContent / 4;  // so that one long message leaves room for others
-    std::string seen = guard_ ? guard_->Redacted(std::string(text)) : std::string(text);
+    std::string seen = Redacted(guard_, std::string(text));
     if (seen.size() <= kMaxText) return seen;
     seen.resize(kMaxText);
     seen.resize(kMaxText - IncompleteUtf8Tail(seen));
@@ -182,12 +199,24 @@ void DescribeAgent(Span& span, const char* agent, const ModelClient& model, cons
   span.Set("gen_ai.request.model", model_name);
 }
 
-void DescribeOutcome(Span& span, const AgentOutcome& outcome) {
+std::string RedactedArguments(const CallGuard* guard, const std::string& arguments) {
+  if (guard == nullptr) return arguments;
+  auto json = ParseJson(arguments);
+  if (!json) return guard->Redacted(arguments);
+  RedactAll(*guard, *json);
+  return guard->Redacted(DumpJson(*json));
+}
+
+void FailSpan(Span& span, const Error& error, const CallGuard* guard) {
+  span.Fail(error.reason, span.takes_content() ? Redacted(guard, error.message) : "");
+}
+
+void DescribeOutcome(Span& span, const AgentOutcome& outcome, const CallGuard* guard) {
   if (!span) return;
   span.Set("reprise.interaction.status", std::string(ToString(outcome.status)));
   span.Set("gen_ai.usage.input_tokens", outcome.usage.input_tokens);
   span.Set("gen_ai.usage.output_tokens", outcome.usage.output_tokens);
-  if (outcome.error) span.Fail(outcome.error->reason, outcome.error->message);
+  if (outcome.error) FailSpan(span, *outcome.error, guard);
 }
 
 namespace {
@@ -229,7 +258,7 @@ Async<Result<ModelResponse>> AskModelClient(const AgentParts& parts, ModelReques
   if (response) {
     DescribeResponse(span, parts, timed, *response);
   } else {
-    span.Fail(response.error().reason, response.error().message);
+    FailSpan(span, response.error(), parts.guard);
   }
   co_return response;
 }

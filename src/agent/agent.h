@@ -243,7 +243,11 @@ struct AgentOutcome {
 // empty.
 
 void DescribeAgent(Span& span, const char* agent, const ModelClient& model, const std::string& model_name);
-void DescribeOutcome(Span& span, const AgentOutcome& outcome);
+void DescribeOutcome(Span& span, const AgentOutcome& outcome, const CallGuard* guard);
+// A call's arguments for a span, without secrets however JSON spells them.
+std::string RedactedArguments(const CallGuard* guard, const std::string& arguments);
+// Lets the span fail with the error's text, which is redacted.
+void FailSpan(Span& span, const Error& error, const CallGuard* guard);
 
 // Why a request is sent, and in which round of the agent.
 struct RequestReason {

@@ -145,7 +145,7 @@ Detached AgentLoop::Run(Interrupted where, std::function<void(AgentOutcome)> don
                        .usage = turn_.usage,
                        .error = std::nullopt};
   CompleteToolCalls(outcome.state.messages, kCancelledResult);
-  if (!ended) turn_.span.Fail(ended.error().reason, ended.error().message);
+  if (!ended) FailSpan(turn_.span, ended.error(), turn_.parts.guard);
   turn_.span.End();
   if (!ended && ended.error().code == ErrorCode::kCancelled) {
     outcome.status = InteractionStatus::kCancelled;

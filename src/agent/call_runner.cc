@@ -543,8 +543,7 @@ Span CallRunner::BeginSpan(const Execution& execution) const {
   span.Set("gen_ai.tool.type", "function");
   span.Set("gen_ai.tool.call.id", call.id);
   if (span.takes_content()) {
-    const CallGuard* const guard = turn_.parts.guard;
-    span.SetContent("gen_ai.tool.call.arguments", guard ? guard->Redacted(execution.arguments) : execution.arguments);
+    span.SetContent("gen_ai.tool.call.arguments", RedactedArguments(turn_.parts.guard, execution.arguments));
   }
   return span;
 }

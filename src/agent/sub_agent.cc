@@ -300,7 +300,7 @@ ToolOutcome RunSubAgent(const AgentParts& parts, AgentLimits limits, const SubAg
   const auto ended = std::make_shared<std::promise<AgentOutcome>>();
   loop.Start([ended](AgentOutcome outcome) { ended->set_value(std::move(outcome)); });
   AgentOutcome outcome = ended->get_future().get();
-  DescribeOutcome(span, outcome);
+  DescribeOutcome(span, outcome, parts.guard);
   if (const auto& error = outcome.error) {
     steps.Emit(steps.last_round(), event::Failed{error->reason, error->message, error->retryable});
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -21,6 +22,9 @@ struct Status final : HttpResponseHandler {
   bool OnData(std::string_view) override { return false; }
   bool is_taken = false;
 };
+
+// A number of a repeated name that is beyond all that happens.
+constexpr int kMostOfOneName = 100;
 
 bool IsAddress(const std::string& place) { return place.starts_with("http://") || place.starts_with("https://"); }
 
@@ -83,19 +87,46 @@ bool AutoExport::Write(const Interaction& interaction, const std::string& tenant
   for (const std::string& secret : *learned) finder_->Learn(secret);
   const auto redacted = finder_->TakenFrom(interaction);
   if (!redacted) return false;
+  std::string chat = redacted->chat_id.str();  // an id, from which nothing else is taken
+  finder_->TakeFrom(chat);
   const bool is_atif = options_.format == "atif";
   if (!is_atif && !redacted->final_agent_state) return true;  // nothing was said
-  const std::string text =
-      is_atif ? FormatAtif({.id = redacted->chat_id, .title = TitleFromMessage(redacted->user_message)},
-                           {{.interaction = *redacted}})
-              : ConversationLine(*redacted->final_agent_state);
+  const std::string text = is_atif ? FormatAtif({.id = ChatId::Parse(chat).value_or(redacted->chat_id),
+                                                 .title = TitleFromMessage(redacted->user_message)},
+                                                {{.interaction = *redacted}})
+                                   : ConversationLine(*redacted->final_agent_state);
   if (IsAddress(options_.to)) return Send(text);
-  const std::string name = (tenant.empty() ? "" : PercentEncoded(tenant) + "-") + redacted->chat_id.str() + "-" +
-                           redacted->id.str() + (is_atif ? ".json" : ".jsonl");
-  return WriteTo(name, text);
+  return WriteTo((tenant.empty() ? "" : PercentEncoded(tenant) + "-") + chat + "-" + redacted->id.str(), *redacted,
+                 text);
 }
 
-bool AutoExport::WriteTo(const std::string& name, const std::string& text) {
+// A chat may have the name of one that was deleted, or of which other words were taken out. Nothing is replaced.
+bool AutoExport::WriteTo(const std::string& name, const Interaction& interaction, const std::string& text) {
+  const std::string end = options_.format == "atif" ? ".json" : ".jsonl";
+  std::string created = FormatTimestamp(interaction.created_at);
+  std::erase_if(created, [](char c) { return !IsAsciiAlnum(c); });
+  for (int number = 0; number < kMostOfOneName; ++number) {
+    const std::string more = number == 0   ? ""
+                             : number == 1 ? "-" + created
+                                           : "-" + created + "-" + std::to_string(number);
+    const auto is_taken = IsTaken(name + more + end);
+    if (!is_taken) return false;
+    if (!*is_taken) return Put(name + more + end, text);
+  }
+  return false;
+}
+
+std::optional<bool> AutoExport::IsTaken(const std::string& name) {
+  if (!BucketPlace::Parse(options_.to)) {
+    const auto there = disk_.ReadFile(options_.to + "/" + name, 0);
+    return there || there.error().code != ErrorCode::kNotFound;
+  }
+  const auto page = bucket_ ? bucket_->List(prefix_ + name, "") : Fail(ErrorCode::kUnavailable, "there is no bucket");
+  if (!page) return std::nullopt;
+  return std::ranges::any_of(page->objects, [&](const StoredObject& each) { return each.key == prefix_ + name; });
+}
+
+bool AutoExport::Put(const std::string& name, const std::string& text) {
   if (BucketPlace::Parse(options_.to)) return bucket_ && bucket_->Put(prefix_ + name, text);
   return CreateDirectories(disk_, options_.to) && ReplaceFile(disk_, options_.to + "/" + name, text);
 }

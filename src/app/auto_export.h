@@ -50,7 +50,10 @@ class AutoExport {
   static constexpr std::uint64_t kMostWaiting = 64;
   bool Write(const Interaction& interaction, const std::string& tenant);
   bool Send(std::string body);
-  bool WriteTo(const std::string& name, const std::string& text);
+  // `name` without its ending, which gets something more if there is one already.
+  bool WriteTo(const std::string& name, const Interaction& interaction, const std::string& text);
+  std::optional<bool> IsTaken(const std::string& name);  // nullopt: the bucket does not say
+  bool Put(const std::string& name, const std::string& text);
 
   const AutoExportOptions options_;
   std::vector<std::string> secrets_;

@@ -19,8 +19,9 @@ class RE2;
 namespace reprise {
 
 // Finds secrets in texts and replaces them by as many "x": known ones, words that look like keys of well-known
-// services, and words that a person names. Each text stays as long as it was, also inside JSON strings: quotes, control
-// characters and escapes such as \n stay as they are. Not thread-safe.
+// services, and words that a person names; also those that JSON inside the text spells in other ways, such as "\/" and
+// "\u0067". Each text stays as long as it was, and JSON stays JSON: quotes, control characters and escapes such as \n
+// stay as they are. Not thread-safe.
 class SecretFinder {
  public:
   // Ignores secrets of less than eight characters, which would match by chance, but not `words`.
@@ -34,7 +35,7 @@ class SecretFinder {
   bool TakeFrom(std::string& text);
   // From all texts but those that name things, such as types, ids and digests.
   void TakeFrom(Json& json);
-  // The same for a turn.
+  // The same for a turn, without the digests of its requests, and with DigestArguments.
   Result<Interaction> TakenFrom(const Interaction& turn);
 
   // How often each kind of secret was found: "a token of GitHub".
@@ -44,16 +45,22 @@ class SecretFinder {
  private:
   struct Known {
     std::string text, kind;
-    std::size_t backslashes = 1;  // as Take
+  };
+  struct Place {
+    std::size_t at, end;
+    const std::string* kind;
+    bool is_known;
   };
   void Know(const std::string& text, const std::string& kind);
-  void Sort();
-  // `backslashes`: how many stand for one in the text; those left over belong to an escape, which stays.
-  bool Take(std::string& text, std::size_t at, std::size_t size, const std::string& kind, std::size_t backslashes);
+  std::vector<Place> PlacesIn(const std::string& text) const;
 
   std::map<std::string, std::size_t> taken_;
-  std::vector<Known> known_;  // the longest first
+  std::vector<Known> known_;
   std::vector<std::pair<std::string, std::unique_ptr<re2::RE2>>> kinds_;
 };
+
+// Makes the digests of arguments in turns anew, from which texts were taken: `before` has them still. Whose arguments
+// are not there gets the digest of an empty text.
+void DigestArguments(const Json& before, Json& turns);
 
 }  // namespace reprise

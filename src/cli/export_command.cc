@@ -231,7 +231,13 @@ class Export {
   Result<std::string> Document(const Item& item) {
     if (!item.single) return WholeChat(item.chat);
     Interaction one = TRY(store_.LoadInteraction(item.chat.summary.id, item.chat.interactions.front().id));
-    if (finder_) one = TRY(finder_->TakenFrom(one));
+    if (finder_) {
+      one = TRY(finder_->TakenFrom(one));
+      ForgetContents(one, [&](const std::string& digest) {
+        auto content = blobs_.Get(item.chat.summary.id, digest);
+        return content && !finder_->TakeFrom(*content);
+      });
+    }
     return DumpJson(ToJson(one)) + "\n";
   }
 

@@ -10,6 +10,7 @@
 #include <set>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "app/secret_finder.h"
@@ -63,21 +64,11 @@ Result<ForeignChat> Read(ChatReader& reader, const ChatId& id, SecretFinder& fin
     std::string content = TRY(reader.blobs().Get(id, digest));
     is_clean(content) ? foreign.blobs.push_back({digest, std::move(content)}) : void(++left_out);
   }
+  const auto is_kept = [&](const std::string& digest) {
+    return std::ranges::find(foreign.blobs, digest, &Blob::digest) != foreign.blobs.end();
+  };
+  for (Interaction& each : foreign.interactions) ForgetContents(each, is_kept);
   return foreign;
-}
-
-// Makes the digests of arguments anew that people were asked about.
-void DigestArguments(Json& events) {
-  std::map<std::string, std::string> digests;  // by approval
-  for (Json& event : events) {
-    if (!event.contains("arguments_digest") || TextMember(event, "arguments_digest").empty()) continue;
-    const std::string approval = TextMember(event, "approval_id");
-    const bool has_own = event.contains("tool_input");  // an answer that keeps the arguments repeats none
-    if (!has_own && !digests.contains(approval)) continue;
-    std::string digest = has_own ? ArgumentsDigest(TextMember(event, "tool_input")) : digests[approval];
-    event["arguments_digest"] = digest;
-    digests.try_emplace(approval, std::move(digest));
-  }
 }
 
 // Reads the document as `reprise test` will, and calls `look` for each turn.
@@ -95,8 +86,8 @@ Result<void> ReadBack(const Json& document, RequestBodies::Digests digests, cons
   return {};
 }
 
-// Makes the digests of all bodies and arguments anew.
-Result<void> Digest(Json& document) {
+// Makes the digests of all bodies and arguments anew. `before`: the turns with their secrets.
+Result<void> Digest(const Json& before, Json& document) {
   std::map<std::string, std::vector<std::string>> digests;  // of the bodies, by turn
   TRY(ReadBack(document, RequestBodies::Digests::kIgnored, [&](const Interaction& turn, RequestBodies& bodies) {
     auto& of_turn = digests[turn.id.str()];
@@ -107,8 +98,8 @@ Result<void> Digest(Json& document) {
     }
     return Result<void>();
   }));
+  DigestArguments(before, document["interactions"]);
   for (Json& interaction : document["interactions"]) {
-    if (interaction.contains("agent_events")) DigestArguments(interaction["agent_events"]);
     const auto record = interaction.find("record");
     if (record == interaction.end() || !record->contains("requests")) continue;
     const auto& of_turn = digests[TextMember(interaction, "id")];
@@ -135,6 +126,18 @@ Result<void> CheckReplays(const Json& document) {
 
 }  // namespace
 
+void ForgetContents(Interaction& turn, const std::function<bool(const std::string& digest)>& is_kept) {
+  for (AgentEvent& event : turn.events) {
+    auto* const changed = std::get_if<event::FilesChanged>(&event.payload);
+    if (changed == nullptr) continue;
+    for (WorkspaceChange& change : changed->changes) {
+      for (auto* version : {&change.before, &change.after}) {
+        if (*version && (*version)->is_kept() && !is_kept((*version)->digest)) (*version)->digest.clear();
+      }
+    }
+  }
+}
+
 Result<RecordingForTests> RecordForTests(ChatReader& reader, const ChatId& chat,
                                          const std::vector<std::string>& words) {
   RecordingForTests recording;
@@ -142,13 +145,14 @@ Result<RecordingForTests> RecordForTests(ChatReader& reader, const ChatId& chat,
   const ForeignChat foreign = TRY(Read(reader, chat, finder, recording.left_out));
   finder.Forget();
   Json document = ToChatDocument(foreign);
+  const Json before = document["interactions"];
   for (const char* part : {"title", "interactions"}) finder.TakeFrom(document[part]);
   for (std::size_t i = 0; i < foreign.files.size(); ++i) {  // their contents have been looked at
     finder.TakeFrom(document["files"][i]["filename"]);
   }
   recording.taken = finder.taken();
   if (!recording.taken.empty()) {
-    TRY(Digest(document));
+    TRY(Digest(before, document));
     TRY(CheckReplays(document));
   }
   recording.document = document.dump(2) + "\n";

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "client/archive/chat_reader.h"
 #include "reprise/ids.h"
+#include "reprise/interaction.h"
 #include "reprise/result.h"
 
 namespace reprise {
@@ -22,5 +24,8 @@ struct RecordingForTests {
 // still add up to bodies; their digests are made anew, and the record says so. The failures of the store.
 Result<RecordingForTests> RecordForTests(ChatReader& reader, const ChatId& chat,
                                          const std::vector<std::string>& words = {});
+
+// Forgets the digests of contents of workspace files that are not kept.
+void ForgetContents(Interaction& turn, const std::function<bool(const std::string& digest)>& is_kept);
 
 }  // namespace reprise

@@ -199,7 +199,7 @@ void Run::AgentEnded(AgentOutcome& outcome) {
                                       {"detail", outcome.error->detail}});
     Emit(round, event::Failed{outcome.error->reason, outcome.error->message, outcome.error->retryable});
   }
-  DescribeOutcome(span_, outcome);
+  DescribeOutcome(span_, outcome, &guard_);
   const MutexLock lock(mutex_);
   interaction_.status = outcome.status;
   interaction_.final_agent_state = std::move(outcome.state);
@@ -229,7 +229,7 @@ void Run::FailToSave(Interaction& finished, const Error& error) {
     round = last_round_;
   }
   span_.Set("reprise.interaction.status", std::string(ToString(InteractionStatus::kFailed)));
-  span_.Fail(error.reason, error.message);
+  FailSpan(span_, error, &guard_);
   Emit(round, event::Failed{error.reason, error.message, error.retryable});
   const MutexLock lock(mutex_);
   finished.events = interaction_.events;

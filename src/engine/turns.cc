@@ -589,7 +589,11 @@ Result<Turns::RecoveredAs> Turns::RecoverOne(const InteractionRef& ref, const st
   // The process was killed between the checkpoint and the end of its journal. Saving again makes the checkpoint durable
   // before the journal is dropped.
   const auto saved = services_.parts.store.LoadInteraction(ref.chat_id, ref.interaction_id);
-  if (saved) return hold->Finish(*saved).map([] { return RecoveredAs::kNothing; });
+  if (saved) {
+    TRY(hold->Finish(*saved));
+    saved_(*saved);
+    return RecoveredAs::kNothing;
+  }
   // An unreadable checkpoint also means that the run has ended, so its questions must not be asked again.
   if (!IsNotFound(saved.error())) return Fail(saved.error());
   if (interactions_.IsRescued(ref)) return RecoveredAs::kNothing;
@@ -629,9 +633,10 @@ Result<Turns::RecoveredAs> Turns::RecoverOne(const InteractionRef& ref, const st
           .map([] { return RecoveredAs::kWaiting; });
     }
   }
-  return SaveInterrupted(*hold, EndInterrupted(*std::move(run), std::move(state))).map([] {
-    return RecoveredAs::kFailed;
-  });
+  const Interaction ended = EndInterrupted(*std::move(run), std::move(state));
+  TRY(SaveInterrupted(*hold, ended));
+  saved_(ended);
+  return RecoveredAs::kFailed;
 }
 
 // Open questions are open again, under their ids, and the run goes on when they are answered. If an answer came just

@@ -99,7 +99,7 @@ class Turns {
   StartPoints& start_points_;
   RepeatedRequests& repeated_;
   WorkspaceMoves& workspace_;
-  const std::function<void(const Interaction&)> saved_;  // called before the work of a run ends
+  const std::function<void(const Interaction&)> saved_;  // called before the work of a run ends, or of its recovery
 };
 
 }  // namespace reprise

@@ -148,7 +148,8 @@ void DescribeEnd(Span& span, const std::string& method, const Result<Json>& resu
                  std::optional<std::int64_t> error_code) {
   if (error_code) span.Set("rpc.response.status_code", std::to_string(*error_code));
   if (!result) {
-    span.Fail(error_code ? std::to_string(*error_code) : result.error().reason, result.error().message);
+    // Without its text: that is in the call's span, redacted.
+    span.Fail(error_code ? std::to_string(*error_code) : result.error().reason);
   } else if (method == "tools/call" && SaysError(*result)) {
     span.Fail("tool_error");
   }

@@ -52,6 +52,40 @@ TEST_CASE("SecretFinder: keeps escapes of JSON, and in other texts nothing but b
   CHECK(Taken(twice, secret) == DumpJson(Taken(once, secret)));
 }
 
+TEST_CASE("SecretFinder: takes what JSON spells in other ways", "[app]") {
+  CHECK(Taken(R"({"path":"abcd\/efgh\/1234567"})", "abcd/efgh/1234567") == R"({"path":"xxxx\/xxxx\/xxxxxxx"})");
+  CHECK(Taken(R"("Jos\u00E9 Kr\u00fcger")", "José Krüger") == R"("xxx\u0078xxx\u0078xxx")");
+  CHECK(Taken(R"("smile \ud83d\ude00!")", "smile 😀!") == R"("xxxxxx\u0078\u0078x")");
+  const std::string token = R"("\u0067hp_)" + std::string(36, 'a') + R"(")";
+  CHECK(Taken(token) == R"("\u0078xxx)" + std::string(36, 'x') + R"(")");
+  // Arguments in an event, and JSON in those, also with what some parsers refuse.
+  const std::string once = R"({"n":1e999,"n":"\ud800","t":)" + token + "}";
+  const std::string twice = DumpJson({{"tool_input", once}}), thrice = DumpJson({{"event", twice}});
+  CHECK(Taken(thrice) == DumpJson({{"event", DumpJson({{"tool_input", Taken(once)}})}}));
+  CHECK(Taken(R"(C:\users\none "\u12" \)") == R"(C:\users\none "\u12" \)");
+}
+
+TEST_CASE("SecretFinder: takes tokens behind colours and what URLs encode", "[app]") {
+  const std::string body(16, 'A');
+  for (const std::string& token : {"ghp_" + std::string(36, 'a'), "glpat-" + std::string(20, 'a'), "AKIA" + body,
+                                   "sk-" + std::string(20, 'a'), "xoxb-" + std::string(12, 'a')}) {
+    for (const char* before :
+         {"\x1b[32m", "\x1b[1;31m", "\\u001b[0m", "\\033[32m", "\x1b[m", "?t%3D", "?t%253D", "\x1b(B"}) {
+      INFO(before << token);
+      CHECK(Taken(before + token) == before + std::string(token.size(), 'x'));
+      const std::string json = DumpJson(before + token);
+      CHECK(ParseJson(Taken(json)).value_or(Json()) == before + std::string(token.size(), 'x'));
+    }
+  }
+}
+
+TEST_CASE("SecretFinder: takes all of words that overlap", "[app]") {
+  SecretFinder finder({}, {"Anna Maria", "Maria Schmidt", "abcab", "Maria"});
+  std::string text = "Anna Maria Schmidt, abcabcab, Maria.";
+  CHECK(finder.TakeFrom(text));
+  CHECK(text == "xxxxxxxxxxxxxxxxxx, xxxxxxxx, xxxxx.");
+}
+
 TEST_CASE("SecretFinder: learns secrets", "[app]") {
   SecretFinder finder({"the-secret"});
   finder.Learn("the-secret-that-came-later");

@@ -28,6 +28,16 @@ TEST_CASE("LeaveOut: with a call go changes of files in all turns, whose digests
   CHECK(proof.leaves[3].is_left_out());
 }
 
+TEST_CASE("LeaveOut: with a call go grants in all turns, whose digests and ids are of its arguments", "[archive]") {
+  Proof proof =
+      ProofOf({R"({"kind":"tool_call","turn":"int_001","event":{"id":"call_1"}})",
+               R"({"kind":"answer","turn":"int_001","event":{}})",
+               R"({"kind":"grants_updated","turn":"int_002","event":{"grants":[{"arguments_digest":"sha256:00"}]}})"});
+  CHECK(LeaveOut(proof, {0}) == 2);
+  CHECK_FALSE(proof.leaves[1].is_left_out());
+  CHECK(proof.leaves[2].is_left_out());
+}
+
 TEST_CASE("LeaveOut: without what was said the changes of files stay", "[archive]") {
   Proof proof = ProofOf(
       {R"({"kind":"said","turn":"int_001","text":"x"})", R"({"kind":"files_changed","turn":"int_001","event":{}})"});

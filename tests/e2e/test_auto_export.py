@@ -5,7 +5,7 @@ import re
 import threading
 
 import pytest
-from support.provider import text
+from support.provider import Gate, text
 from support.server import API_KEY
 from support.timing import eventually
 
@@ -102,3 +102,46 @@ def test_a_receiver_that_hangs_holds_up_no_turn(make_server, provider, receiver)
         client.turn(f"c{i}", "go")
     assert counts(client) == {"written": 0, "failed": 0, "dropped": 6}
     server.close()  # while it hangs
+
+
+def files(folder):
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def test_nothing_is_replaced(make_server, provider, tmp_path):
+    folder = tmp_path / "out"
+    client = make_server(provider, config={"export": {"auto": str(folder)}}).client
+    for number, answer in enumerate(("First.", "Second."), 1):
+        provider.plan(text(answer))
+        client.turn("notes", "Go")
+        eventually(lambda count=number: counts(client)["written"] == count, "it is written")
+        client.request("DELETE", "/chats/notes")
+    second, first = files(folder)
+    assert first == "notes-int_001.jsonl" and re.fullmatch(r"notes-int_001-\d{8}T\d{9}Z\.jsonl", second)
+    assert "First." in (folder / first).read_text() and "Second." in (folder / second).read_text()
+
+
+@pytest.mark.parametrize("form", ["jsonl", "atif"])
+def test_the_name_of_a_chat_is_taken_out_too(make_server, provider, tmp_path, form):
+    folder = tmp_path / "out"
+    client = make_server(provider, config={"export": {"auto": str(folder), "format": form}}).client
+    provider.plan(text("One."), text("Two."))
+    for end in ("a", "b"):
+        client.turn(TOKEN[:-1] + end, "Go")
+    eventually(lambda: counts(client)["written"] == 2, "both are written")
+    assert len(files(folder)) == 2 and all(name.startswith("x" * len(TOKEN) + "-int_001") for name in files(folder))
+    assert not [path for path in folder.iterdir() if TOKEN[:-1] in path.read_text()]
+
+
+def test_an_interaction_that_a_kill_cut_off_is_written_after_the_next_start(make_server, make_home, provider, tmp_path):
+    folder, home, gate = tmp_path / "out", make_home(), Gate()
+    config = {"export": {"auto": str(folder), "format": "atif"}}
+    server = make_server(provider, home=home, config=config)
+    provider.plan(text("A part ", gate, "and the rest."))
+    server.client.start("notes", "Go").until("text_delta")
+    server.kill()
+    gate.release()
+    client = make_server(provider, home=home, config=config).client
+    eventually(lambda: counts(client) == {"written": 1, "failed": 0, "dropped": 0}, "it is written")
+    assert files(folder) == ["notes-int_001.json"]
+    assert client.interaction("notes", "int_001")["status"] == json.loads((folder / "notes-int_001.json").read_text())["steps"][-1]["message"]

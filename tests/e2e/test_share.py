@@ -139,6 +139,60 @@ def test_a_page_shows_no_other_content_of_a_file(world, look):
     assert "its digest is another one" in seen and "+forged" not in seen
 
 
+@pytest.mark.parametrize("change", ["longer salt", "shorter salt", "no salt", "another member of a leaf", "another member", "capital digits", "no text", "time stamp",
+                                    "time stamp of half a byte"])
+def test_a_bundle_of_another_form_is_not_intact(world, look, change):
+    """What is hashed, salt and text, can be divided elsewhere without the key."""
+    def forge(data):
+        bundle = json.loads(data["bundle"])
+        leaf = next(leaf for leaf in bundle["leaves"] if "Rumpelstilz" in leaf["text"])
+        at = leaf["text"].index("Rumpelstilz")
+        if change == "longer salt":
+            leaf.update(salt=leaf["salt"] + leaf["text"][:at].encode().hex(), text=leaf["text"][at:])
+        elif change == "shorter salt":
+            leaf = next(leaf for leaf in bundle["leaves"] if int(leaf["salt"][-2:], 16) in range(32, 127))
+            leaf.update(salt=leaf["salt"][:-2], text=bytes.fromhex(leaf["salt"][-2:]).decode() + leaf["text"])
+        elif change in ("no salt", "no text"):
+            del leaf[change[3:]]
+        elif change == "capital digits":
+            leaf["hash"] = leaf["hash"].upper()
+        else:
+            {"another member of a leaf": leaf}.get(change, bundle)["time_stamp" if "stamp" in change else "note"] = "0" if "half" in change else "zz"
+        data["bundle"] = json.dumps(bundle)
+    path = world.root / "forged.html"
+    path.write_text(with_data(world.export("notes", "--format", "html")[0], forge))
+    assert verdict(look(path)).startswith("NOT intact: ")
+
+
+def test_half_a_character_is_not_the_one_that_was_hashed(world, look):
+    page, path = world.export("notes", "--format", "html")[0], world.root / "half.html"
+    bundle = bundle_of([json.dumps({"kind": "said", "text": "\ufffd"}, ensure_ascii=False)])
+    path.write_text(with_data(page, lambda data: data.update(bundle=bundle.replace("\\ufffd", "\\ud800"), bodies=[], contents={})))
+    assert verdict(look(path)) == "NOT intact: leaf 1 has another form."
+
+
+def test_a_withdrawn_question_is_nobodys_rejection(world, look):
+    page = world.export("notes", "--format", "html")[0]
+    leaves = [json.dumps({"kind": "rejected", "turn": "int_001", "event": {"call_id": "call_1", "at": "2026-01-01T00:00:00.000Z", "superseded": True}})]
+    path = world.root / "withdrawn.html"
+    path.write_text(with_data(page, lambda data: data.update(bundle=bundle_of(leaves), bodies=[], contents={})))
+    browser = look(path)
+    verdict(browser)
+    seen = browser.script("return document.body.innerText")
+    assert "withdrawn: the call has changed" in seen and "rejected by" not in seen
+
+
+@pytest.mark.parametrize("width", [320, 360])
+def test_a_page_fits_a_narrow_window(world, look, width):
+    path = world.root / "notes.html"
+    world.export("notes", "--format", "html", "-o", path)
+    browser = look(path)
+    verdict(browser)
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 700, "deviceScaleFactor": 1, "mobile": True})
+    whole, seen, place = browser.script("const page = document.documentElement; return [page.scrollWidth, page.clientWidth, document.getElementById('place').clientWidth]")
+    assert whole <= seen == width and place >= 100
+
+
 def test_a_key_that_is_none_is_not_blamed_on_the_browser(world, look):
     def forge(data):
         bundle = json.loads(data["bundle"])
@@ -365,6 +419,40 @@ def test_secrets_and_names_are_taken_out_of_every_format(world, provider, form):
     world.client.turn("clean", "Hi")
     assert "nothing to take out" in world.export("clean", "--format", form, "--redact")[1]
     assert "three characters" in world.export("notes", "--redact-word", "ab", status=2)[1]
+
+
+@pytest.mark.parametrize("form", ["json", "html", "markdown", "jsonl", "atif", "claude-code"])
+def test_texts_that_json_spells_in_another_way_are_taken_out(world, provider, look, form):
+    arguments = r'{"path":"abcd\/efgh\/1234567","who":"Jos\u00E9 Kr\u00FCger","token":"\u0067hp_' + KEY[4:] + '"}'
+    provider.plan(tools(call("read_file", arguments, "call_1")), text("Done."))
+    world.client.turn("spelled", "Go on.")
+    words = ["--redact-word", "abcd/efgh/1234567", "--redact-word", "José Krüger"]
+    written, said = world.export("spelled", "--format", form, *words)
+    assert "a token of GitHub" in said and "José" in said
+    gone = re.compile(r"abcd[\\/]|efgh|Jos[é\\]|" + KEY[4:])
+    assert not gone.search(written), gone.search(written)
+    if form == "html":
+        path = world.root / "spelled.html"
+        path.write_text(written)
+        browser = look(path)
+        verdict(browser)
+        assert not gone.search(browser.script("return document.body.innerText"))
+
+
+@pytest.mark.parametrize("what", ["pins", "pins/int_001"])
+@pytest.mark.parametrize("form", ["json", "markdown", "jsonl", "atif", "claude-code"])
+def test_digests_are_of_what_is_left(world, provider, form, what):
+    arguments = [json.dumps({"path": "pin.txt", "content": "pin z4711"}), json.dumps({"path": "other.txt", "content": "other"})]
+    provider.plan(tools(call("write_file", arguments[0], "call_1")), tools(call("write_file", arguments[1], "call_2")), text("Done."))
+    stream = world.client.start("pins", "Save it.")
+    for scope in ("chat", "once"):
+        world.client.approve("pins", "int_001", stream.until("approval_required")["approval_id"], scope=scope).expect(200)
+    stream.finish()
+    secret, other, content, kept = (hashlib.sha256(each.encode()).hexdigest() for each in (*arguments, "pin z4711", "other"))
+    plain, taken = world.export(what, "--format", form)[0], world.export(what, "--format", form, "--redact-word", "z4711")[0]
+    assert secret not in taken and content not in taken and "z4711" not in taken
+    for digest in (other, kept):
+        assert (digest in taken) == (digest in plain)
 
 
 def test_no_digest_is_left_to_guess_a_text_by(world, provider):

@@ -121,6 +121,19 @@ def test_content_is_sent_where_it_is_asked_for_and_nowhere_a_key(watched, provid
     assert json.loads(trace.one("execute_tool write_file")["gen_ai.tool.call.arguments"])["content"] == WROTE
 
 
+def test_content_has_no_secret_in_failures_or_other_spellings(watched, provider, collector):
+    secret = "abcd/efgh/1234567"
+    client = watched(environment={"DEPLOY_TOKEN": secret}, telemetry={"content": True}).client
+    provider.plan(tools(call("read_file", r'{"path":"abcd\/efgh\/\u0031234567"}', "call_1")), text("Done."), failure(400, "bad " + secret))
+    client.turn("c", ASKED)
+    client.start("c", "again").finish("FAILED")
+    trace = collector.trace(2)
+    assert [span.message for span in trace.spans if "bad [redacted]" in span.message], [span.message for span in trace.spans]
+    sent = b"".join(body for _, _, body in collector.requests)
+    assert not [form for form in (secret, r"abcd\/efgh", r"abcd\\/efgh", r"\u0031") if form.encode() in sent]
+    assert "[redacted]" in trace.one("execute_tool read_file")["gen_ai.tool.call.arguments"]
+
+
 def test_the_clients_span_is_the_parent(watched, provider, collector):
     client = watched().client
     trace_id, span_id = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"

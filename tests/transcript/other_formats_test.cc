@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
+#include <variant>
 #include <vector>
 
 #include "base/json.h"
@@ -90,6 +92,21 @@ TEST_CASE("RoundsOf: events alone will do", "[transcript]") {
   CHECK(rounds[0].text == "First");
   CHECK(rounds[0].calls[0].arguments == R"({"command":"ls"})");
   CHECK(rounds[1].text == "Done");
+}
+
+TEST_CASE("FormatAtif: only what a person has rejected is rejected", "[transcript]") {
+  for (const auto& [expired, superseded, decision] :
+       {std::tuple(false, false, "rejected"), std::tuple(true, false, "expired"),
+        std::tuple(false, true, "withdrawn")}) {
+    AddedInteraction turn = Turn();
+    for (AgentEvent& each : turn.interaction.events) {
+      if (auto* rejected = std::get_if<event::Rejected>(&each.payload)) {
+        rejected->expired = expired;
+        rejected->superseded = superseded;
+      }
+    }
+    CHECK(FormatAtif(kSummary, {turn}).find("\"decision\":\"" + std::string(decision)) != std::string::npos);
+  }
 }
 
 TEST_CASE("FormatAtif: a step for each message, with calls, results, approvals and the sub-agent", "[transcript]") {

@@ -144,9 +144,11 @@ Named NameOf(const Proof::Leaf& leaf) {
   return named;
 }
 
-bool HasDigests(const std::string& kind) { return kind == "body" || kind == "digest" || kind == "files_changed"; }
+// Digests of what calls of any turn have written, or of their arguments, which are also in the ids of grants.
+bool HasDigestsOfAllTurns(const std::string& kind) { return kind == "files_changed" || kind == "grants_updated"; }
+bool HasDigests(const std::string& kind) { return kind == "body" || kind == "digest" || HasDigestsOfAllTurns(kind); }
 // Whether digests in the turn may be of something in it.
-bool ConcernsCall(const Named& leaf) { return !leaf.call.empty() || leaf.kind == "files_changed"; }
+bool ConcernsCall(const Named& leaf) { return !leaf.call.empty() || HasDigestsOfAllTurns(leaf.kind); }
 
 }  // namespace
 
@@ -203,7 +205,7 @@ std::size_t LeaveOut(Proof& proof, const std::set<std::size_t>& leaves) {
   std::size_t left_out = 0;
   for (Proof::Leaf& each : proof.leaves) {
     const Named leaf = NameOf(each);
-    if ((leaf.kind == "body" && drops_bodies) || (leaf.kind == "files_changed" && !turns.empty()) ||  // of all turns
+    if ((leaf.kind == "body" && drops_bodies) || (HasDigestsOfAllTurns(leaf.kind) && !turns.empty()) ||
         (leaf.kind == "digest" && turns.contains(leaf.turn))) {
       each.LeaveOut();
     }

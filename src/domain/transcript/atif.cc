@@ -108,7 +108,11 @@ class Trajectory {
 
   static std::optional<Json> ApprovalOf(const Round::Call& call) {
     if (!call.approved && !call.rejected) return std::nullopt;
-    Json json = {{"decision", call.approved ? "approved" : "rejected"}, {"at", FormatTimestamp(call.answered_at)}};
+    const char* const decision = call.approved               ? "approved"
+                                 : call.rejected->superseded ? "withdrawn"  // nobody has rejected it
+                                 : call.rejected->expired    ? "expired"
+                                                             : "rejected";
+    Json json = {{"decision", decision}, {"at", FormatTimestamp(call.answered_at)}};
     const std::string& by = call.approved ? call.approved->answered_by : call.rejected->answered_by;
     if (!by.empty()) json["by"] = by;
     if (call.approved) {
