@@ -388,4 +388,5 @@ export const t = {
   failedOf: (n: number) => `${n} failed`,
   goToWaiting: "Go to what waits for you",
   chatOptions: "Instructions, effort and prompts",
+  stillSending: "The message before is still on its way. This one stays here until you send it again.",
 };

@@ -1,8 +1,9 @@
 import { ClipboardEvent, KeyboardEvent, useEffect, useId, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
 import { editLast } from "../keys/actions";
-import { cache } from "../store/cache";
+import { cache, known } from "../store/cache";
 import { navigation } from "../store/navigation";
+import { draftName, draftOf, offerDraft } from "../store/open";
 import * as requests from "../store/requests";
 import { attempt, tell, useSelect } from "../store/state";
 import type { Turn } from "../store/turn";
@@ -17,14 +18,12 @@ import { useCompletion } from "./useCompletion";
 
 const LONG = 20_000; // characters: a longer paste becomes a file
 
-const draftName = (chat: string): string => `draft:${chat}`;
-
 // Where people write. What is written is kept when they look at another chat, or load the page again. A chat that begins here keeps its box.
 export function Composer({ chat, running }: { chat: string; running: Turn | undefined }) {
   const { wish, dropping, dropped } = navigation.use("wish", "dropping", "dropped");
   const queue = useSelect(() => cache.open?.queue);
   const model = useSelect(() => requests.settings().model ?? "");
-  const [text, setText] = useState(() => localStorage.getItem(draftName(chat)) ?? "");
+  const [text, setText] = useState(() => draftOf(chat));
   const [caret, setCaret] = useState(text.length);
   const [at, setAt] = useState(0);
   const [closed, setClosed] = useState(false); // the suggestions
@@ -39,6 +38,7 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
   const coming = uploads.some((each) => !each.id && !each.failure);
   useEffect(() => {
     localStorage.removeItem(draftName(written.current));
+    if (written.current !== chat && !text && draftOf(chat)) write(draftOf(chat)); // came back before the chat was drawn
     written.current = chat;
     if (text) localStorage.setItem(draftName(chat), text);
     const area = box.current;
@@ -47,6 +47,14 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
       area.style.height = `${Math.min(area.scrollHeight + 2, window.innerHeight / 3)}px`;
     }
   }, [text, chat]);
+  // A message that was refused comes back, even if the box has been another one meanwhile.
+  useEffect(() => {
+    const onStorage = (e: StorageEvent): void => {
+      if (e.key === draftName(chat) && box.current?.value === (e.oldValue ?? "")) write(e.newValue ?? "");
+    };
+    addEventListener("storage", onStorage);
+    return () => removeEventListener("storage", onStorage);
+  }, [chat]);
   useEffect(() => {
     if (!matchMedia("(pointer: coarse)").matches) box.current?.focus();
     box.current?.setSelectionRange(box.current.value.length, box.current.value.length);
@@ -65,19 +73,17 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
   };
   const send = async (): Promise<void> => {
     const message = text.trim() === "" ? "" : text;
-    if (!message || coming || sending.current) return;
+    if (!message || coming) return;
+    if (sending.current) return tell(t.stillSending);
     if (uploads.some((each) => each.failure)) return tell(t.uploadInTheWay);
     sending.current = true;
+    write(""); // what is written from now on is another message
     try {
-      let filled = chat;
-      if (mentionsIn(message).length > 0) {
-        filled = (await requests.chatToFill()) ?? "";
-        if (!filled || !(await attachMentioned(filled, message))) return;
-      }
-      write("");
-      const ids = uploadsOf(filled).filter((each) => each.id).map((each) => each.id);
-      if (await requests.send(message, ids)) clear(filled);
-      else write(message);
+      const to = known(chat || ((await requests.chatToFill()) ?? "")); // people may look at others meanwhile
+      if (!to) return void (offerDraft(chat, message) || setText((now) => `${message}\n${now}`));
+      if (mentionsIn(message).length > 0 && !(await attachMentioned(to.id, message))) return void requests.giveBack(to, message, [], t.uploadInTheWay);
+      const ids = uploadsOf(to.id).filter((each) => each.id).map((each) => each.id);
+      if (await requests.send(to, message, ids)) clear(to.id, ids);
     } finally {
       sending.current = false;
     }

@@ -135,10 +135,12 @@ export function detach(chat: string, upload: Upload): void {
   if (upload.path) asText.set(chat, (asText.get(chat) ?? new Set()).add(upload.path));
   put(chat, uploadsOf(chat).filter((each) => each !== upload));
 }
-export function clear(chat: string): void {
-  uploadsOf(chat).forEach((each) => each.picture && URL.revokeObjectURL(each.picture));
+// Takes away the files that have gone with a message. Others may have been attached since.
+export function clear(chat: string, sent: string[]): void {
+  const [gone, rest] = [true, false].map((is) => uploadsOf(chat).filter((each) => sent.includes(each.id) === is)) as [Upload[], Upload[]];
+  gone.forEach((each) => each.picture && URL.revokeObjectURL(each.picture));
   asText.delete(chat);
-  put(chat, NONE);
+  put(chat, rest);
 }
 export function mention(chat: string, file: FileInfo): void {
   if (!uploadsOf(chat).some((each) => each.id === file.id)) add(chat, { name: file.filename, id: file.id, sent: 1 });

@@ -27,11 +27,12 @@ export function newChat(id: string): OpenChat {
   };
 }
 
-// --- what could not be sent, which outlives the page
+// --- what was written but not sent, which outlives the page
 export interface Unsent {
   id: string;
   text: string;
   attachments: string[];
+  why?: string; // the server's words if it refused the message; none: it could not be reached
 }
 const unsentName = (chat: string): string => `unsent:${chat}`;
 
@@ -45,6 +46,16 @@ function unsentOf(chat: string): Unsent[] {
 export function writeUnsent(chat: string, unsent: Unsent[]): void {
   if (unsent.length > 0) localStorage.setItem(unsentName(chat), JSON.stringify(unsent));
   else localStorage.removeItem(unsentName(chat));
+}
+
+export const draftName = (chat: string): string => `draft:${chat}`;
+export const draftOf = (chat: string): string => localStorage.getItem(draftName(chat)) ?? "";
+// Makes this the draft of the chat unless it has another one. The box of that chat, if there is one, is told of it as by another window. False: it has another one.
+export function offerDraft(chat: string, text: string): boolean {
+  if (draftOf(chat)) return false;
+  localStorage.setItem(draftName(chat), text);
+  dispatchEvent(new StorageEvent("storage", { key: draftName(chat), oldValue: null, newValue: text }));
+  return true;
 }
 
 export const byNumber = (a: string, b: string): number => Number(a.slice(4)) - Number(b.slice(4));

@@ -392,6 +392,7 @@ export const page: typeof t = {
   failedOf: (n) => `${n} fehlgeschlagen`,
   goToWaiting: "Zu dem gehen, was auf dich wartet",
   chatOptions: "Anweisungen, Aufwand und Vorlagen",
+  stillSending: "Die vorige Nachricht ist noch unterwegs. Diese bleibt hier, bis du sie noch einmal sendest.",
 };
 
 export const views: typeof v = {

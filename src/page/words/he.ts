@@ -390,6 +390,7 @@ export const page: typeof t = {
   failedOf: (n) => `${n} נכשלו`,
   goToWaiting: "מעבר למה שממתין לך",
   chatOptions: "הנחיות, מאמץ ותבניות",
+  stillSending: "ההודעה הקודמת עדיין בדרך. זו נשארת כאן עד שתישלח שוב.",
 };
 
 export const views: typeof v = {

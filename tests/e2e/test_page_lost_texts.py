@@ -1,0 +1,209 @@
+"""What people write is lost by nothing: not by a refusal, a slow server, another chat, another window, or a restart."""
+import json
+
+import pytest
+from support.browser import Keys
+from support.provider import Gate, Reply, call, text, tools
+from support.timing import eventually
+
+pytestmark = pytest.mark.limit(120)
+
+# Requests whose method and path match `window.holding` wait until `letGo`. With an answer given, that is what the page gets in place of the server's: a status
+# and a body, or null if the server cannot be reached.
+HOLD = """
+const ask = window.fetch, held = [];
+window.holding = null;
+window.fetch = async (path, options) => {
+  if (!window.holding || !new RegExp(window.holding).test(`${options?.method ?? 'GET'} ${path}`)) return ask(path, options);
+  const answer = await new Promise((go) => held.push(go));
+  if (answer === undefined) return ask(path, options);
+  if (answer === null) throw new TypeError('Failed to fetch');
+  return new Response(JSON.stringify(answer[1]), {status: answer[0]});
+};
+window.letGo = (answer) => { window.holding = null; held.splice(0).forEach((go) => go(answer)); };
+window.isHeld = () => held.length > 0;
+"""
+MESSAGES = "POST .*/interactions$"
+FULL = [507, {"error": {"code": "storage_full", "message": "no space is left"}}]
+
+
+@pytest.fixture
+def page(server, provider, browse):
+    """A window on chat a. There is a chat b too."""
+    provider.answer_with(lambda request: text("answered"))
+    server.client.turn("a", "this is a")
+    server.client.turn("b", "this is b")
+    return look(browse(server, "/#a", script=HOLD), "a")
+
+
+def look(page, chat):
+    """Opens the chat, and waits until it is shown."""
+    page.open_chat(chat)
+    page.until(lambda: page.text("user-message").startswith("this is " + chat), chat)
+    return page
+
+
+def written(page):
+    return page.one("composer").get_attribute("value")
+
+
+def until_written(page, words):
+    page.until(lambda: written(page) == words, f"{words!r} in the box")
+
+
+def until_held(page):
+    page.until(lambda: page.script("return window.isHeld()"), "the request")
+
+
+def hold(page, requests):
+    page.script("window.holding = arguments[0]", requests)
+
+
+def let_go(page, *answer):
+    page.script("window.letGo(...arguments)", *answer)
+
+
+def said(server, chat):
+    return [each["user_message"] for each in server.client.get(f"/chats/{chat}").json["interactions"]]
+
+
+def paste(page, name, kind="text/plain"):
+    page.script("const data = new DataTransfer(); data.items.add(new File(['x'], arguments[0], {type: arguments[1]}));"
+                "document.querySelector('[data-testid=composer]').dispatchEvent(new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true}))", name, kind)
+
+
+def attached(page):
+    return [each.text for each in page.all("attachment") if each.get_attribute("data-state") == "there"]
+
+
+# --- the chat that a message goes to ----------------------------------------------------------------------------------
+
+def test_a_message_goes_to_the_chat_that_it_was_written_in(server, page):
+    hold(page, "POST .*/workspace/files")
+    page.say("for a alone: ask @bob ")
+    until_held(page)
+    look(page, "b")
+    let_go(page)
+    eventually(lambda: said(server, "a") == ["this is a", "for a alone: ask @bob "])
+    assert said(server, "b") == ["this is b"]
+    look(page, "a")
+    assert written(page) == ""
+
+
+def test_a_command_waits_in_its_own_chat(server, page):
+    hold(page, "POST /instructions/expand")
+    page.say("/nothing of this name")
+    until_held(page)
+    look(page, "b")
+    let_go(page)
+    eventually(lambda: said(server, "a")[1:] == ["/nothing of this name"])
+    assert said(server, "b") == ["this is b"]
+
+
+def test_a_kept_message_stays_in_its_chat_until_it_is_sent(server, page):
+    hold(page, MESSAGES)
+    page.say("kept for a")
+    until_held(page)
+    let_go(page, None)
+    page.until_text("unsent", "kept for a")
+    hold(page, MESSAGES)
+    page.press("send-again")
+    until_held(page)
+    assert "kept for a" in page.script("return localStorage.getItem('unsent:a')"), "a reload would lose it"
+    look(page, "b")
+    let_go(page, FULL)
+    page.until_text("toast", "no space")
+    assert not page.all("unsent")
+    look(page, "a")
+    page.press("send-again")
+    page.gone("unsent")
+    eventually(lambda: said(server, "a")[1:] == ["kept for a"])
+    assert page.script("return localStorage.getItem('unsent:a')") is None
+
+
+# --- a message that is refused ----------------------------------------------------------------------------------------
+
+def refused(page, words):
+    hold(page, MESSAGES)
+    page.say(words)
+    until_held(page)
+    until_written(page, "")
+
+
+def test_a_refused_message_comes_back(page):
+    refused(page, "a long message")
+    let_go(page, FULL)
+    until_written(page, "a long message")
+    page.until_text("toast", "no space")
+
+
+def test_a_refused_message_comes_back_to_its_chat(page):
+    refused(page, "a long message")
+    look(page, "b")
+    let_go(page, FULL)
+    page.until_text("toast", "no space")
+    assert written(page) == ""
+    look(page, "a")
+    until_written(page, "a long message")
+
+
+def test_a_refused_message_comes_back_to_a_box_that_was_away(page):
+    refused(page, "a long message")
+    page.press("tab-settings")
+    page.gone("composer")
+    page.press("tab-chat")
+    page.one("composer")
+    let_go(page, FULL)
+    until_written(page, "a long message")
+
+
+def test_a_message_that_is_refused_after_the_view_is_another_comes_back(page):
+    refused(page, "a long message")
+    page.press("tab-settings")
+    page.gone("composer")
+    let_go(page, FULL)
+    page.until_text("toast", "no space")
+    page.press("tab-chat")
+    until_written(page, "a long message")
+
+
+def test_a_message_that_is_refused_for_the_token_is_there_after_the_log_in(page):
+    refused(page, "a long message")
+    let_go(page, [401, {"error": {"code": "invalid_token", "message": "revoked"}}])
+    page.one("log-in")
+    page.driver.refresh()
+    until_written(page, "a long message")
+
+
+def test_a_refused_message_does_not_replace_the_next_one(server, page):
+    refused(page, "the first")
+    page.type("composer", "the second")
+    let_go(page, FULL)
+    page.until_text("unsent", "the first")
+    assert written(page) == "the second"
+    page.press("send-again")
+    page.gone("unsent")
+    eventually(lambda: said(server, "a")[1:] == ["the first"])
+    assert written(page) == "the second"
+
+
+def test_a_second_message_waits_for_the_first(server, page):
+    refused(page, "the first")
+    page.say("the second")
+    page.until_text("toast", "still on its way")
+    assert written(page) == "the second"
+    let_go(page)
+    eventually(lambda: said(server, "a")[1:] == ["the first"])
+
+
+def test_a_file_that_is_attached_while_a_message_is_sent_stays(server, page):
+    paste(page, "first.txt")
+    page.until(lambda: attached(page) == ["first.txt"])
+    hold(page, MESSAGES)
+    page.say("look at the first")
+    until_held(page)
+    paste(page, "next.txt")
+    page.until(lambda: attached(page) == ["first.txt", "next.txt"])
+    let_go(page)
+    page.until(lambda: attached(page) == ["next.txt"])
+    assert [each["filename"] for each in server.client.get("/chats/a").json["interactions"][-1]["attachments"]] == ["first.txt"]
