@@ -389,4 +389,5 @@ export const t = {
   goToWaiting: "Go to what waits for you",
   chatOptions: "Instructions, effort and prompts",
   stillSending: "The message before is still on its way. This one stays here until you send it again.",
+  tooLateToChange: "The queued message began before your change of it was saved. Your text is in the message box.",
 };

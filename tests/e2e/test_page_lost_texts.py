@@ -207,3 +207,59 @@ def test_a_file_that_is_attached_while_a_message_is_sent_stays(server, page):
     let_go(page)
     page.until(lambda: attached(page) == ["next.txt"])
     assert [each["filename"] for each in server.client.get("/chats/a").json["interactions"][-1]["attachments"]] == ["first.txt"]
+
+
+# --- messages that wait for their turn --------------------------------------------------------------------------------
+
+@pytest.fixture
+def waiting(server, provider, page):
+    """A message that waits in chat a, and the gate before its turn."""
+    gate = Gate()
+    provider.plan(text("slow ", gate, "answer"))
+    page.say("a slow one")
+    page.until_text("answer", "slow")
+    page.say("it waits")
+    page.one("queued")
+    return gate
+
+
+def queue(server):
+    return server.client.get("/chats/a/queue").json["queue"]
+
+
+def test_a_waiting_message_shows_what_another_window_made_of_it(server, page, waiting):
+    server.client.request("PATCH", f"/chats/a/queue/{queue(server)[0]['id']}", {"user_message": "changed elsewhere"})
+    page.until(lambda: page.one("queued").get_attribute("value") == "changed elsewhere")
+    page.one("queued").click()
+    page.one("composer").click()
+    waiting.release()
+    eventually(lambda: said(server, "a")[1:] == ["a slow one", "changed elsewhere"])
+
+
+def test_a_change_of_a_waiting_message_is_saved_when_the_box_is_left(server, page, waiting):
+    page.type("queued", Keys.END + " longer")
+    page.one("composer").click()
+    eventually(lambda: queue(server)[0]["user_message"] == "it waits longer")
+    assert page.one("queued").get_attribute("value") == "it waits longer"
+    page.press("unqueue")
+    page.gone("queued")
+    assert written(page) == "" and not page.all("toast")
+    waiting.release()
+
+
+def test_a_change_that_comes_too_late_goes_to_the_box(server, page, waiting):
+    page.type("composer", "a draft")
+    page.type("queued", Keys.END + " with a long change")
+    waiting.release()
+    page.gone("queued")
+    until_written(page, "a draft\nit waits with a long change")
+    page.until_text("toast", "began before your change")
+    eventually(lambda: said(server, "a")[1:] == ["a slow one", "it waits"])
+
+
+def test_a_change_under_way_is_saved_when_another_chat_is_shown(server, page, waiting):
+    page.type("queued", Keys.END + " longer")
+    page.keys(Keys.ALT, Keys.ARROW_DOWN)
+    page.gone("queued")
+    eventually(lambda: queue(server)[0]["user_message"] == "it waits longer")
+    waiting.release()

@@ -1,7 +1,7 @@
 import { ClipboardEvent, KeyboardEvent, useEffect, useId, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
 import { editLast } from "../keys/actions";
-import { cache, known } from "../store/cache";
+import { cache, known, readQueue } from "../store/cache";
 import { navigation } from "../store/navigation";
 import { draftName, draftOf, offerDraft } from "../store/open";
 import * as requests from "../store/requests";
@@ -88,6 +88,10 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
       sending.current = false;
     }
   };
+  const takeLate = (words: string): void => {
+    setText((now) => (now ? `${now}\n${words}` : words));
+    tell(t.tooLateToChange);
+  };
   const take = (files: File[]): void => {
     if (files.length > 0) void attach(files);
   };
@@ -142,7 +146,7 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
       {queue && queue.length > 0 && (
         <section className="queue" aria-label={t.queued} data-testid="queue">
           <h3>{t.queued}</h3>
-          <ol>{queue.map((each) => <Queued key={each.id} chat={chat} id={each.id} text={each.user_message} />)}</ol>
+          <ol>{queue.map((each) => <Queued key={each.id} chat={chat} id={each.id} text={each.user_message} onLate={takeLate} />)}</ol>
         </section>
       )}
       {suggestions.length > 0 && (
@@ -183,15 +187,39 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
   );
 }
 
-function Queued({ chat, id, text }: { chat: string; id: string; text: string }) {
-  const [value, setValue] = useState(text);
+// A message that waits for its turn. It can be changed until that begins; a change that comes too late is given to `onLate`.
+function Queued({ chat, id, text, onLate }: { chat: string; id: string; text: string; onLate: (words: string) => void }) {
+  const [typed, setTyped] = useState<string | null>(null); // a change that the server does not have yet
+  const saving = useRef({ words: text, done: Promise.resolve(false) });
   const path = `${chatPath(chat)}/queue/${id}`;
+  const save = (): void => {
+    if (typed === null || typed === text) return setTyped(null);
+    const done = attempt(async () => {
+      await call("PATCH", path, { user_message: typed });
+      const of = known(chat);
+      if (of) await readQueue(of);
+    });
+    saving.current = { words: typed, done };
+    void done.then((isSaved) => isSaved && setTyped((now) => (now === typed ? null : now)));
+  };
+  const leave = useRef<() => void>();
+  leave.current = () => {
+    if (typed === null) return;
+    if (known(chat)?.queue.some((each) => each.id === id)) return save(); // another chat is shown
+    const { words, done } = saving.current;
+    void (words === typed ? done : Promise.resolve(false)).then((isSaved) => isSaved || onLate(typed));
+  };
+  useEffect(() => () => leave.current!(), []);
+  const remove = (): void => {
+    setTyped(null);
+    void attempt(() => call("DELETE", path));
+  };
   return (
     <li>
-      <input aria-label={t.queued} value={value} dir="auto" data-testid="queued" onChange={(e) => setValue(e.target.value)} onKeyDown={(e) => {
+      <input aria-label={t.queued} value={typed ?? text} dir="auto" data-testid="queued" onChange={(e) => setTyped(e.target.value)} onKeyDown={(e) => {
         if (e.key === "Enter") e.preventDefault(), e.currentTarget.blur();
-      }} onBlur={() => value !== text && void attempt(() => call("PATCH", path, { user_message: value }))} />
-      <button type="button" className="quiet square small" aria-label={t.removeQueued} title={t.removeQueued} data-testid="unqueue" onClick={() => void attempt(() => call("DELETE", path))}><Icon name="close" size={15} /></button>
+      }} onBlur={save} />
+      <button type="button" className="quiet square small" aria-label={t.removeQueued} title={t.removeQueued} data-testid="unqueue" onClick={remove}><Icon name="close" size={15} /></button>
     </li>
   );
 }

@@ -393,6 +393,7 @@ export const page: typeof t = {
   goToWaiting: "Zu dem gehen, was auf dich wartet",
   chatOptions: "Anweisungen, Aufwand und Vorlagen",
   stillSending: "Die vorige Nachricht ist noch unterwegs. Diese bleibt hier, bis du sie noch einmal sendest.",
+  tooLateToChange: "Die wartende Nachricht kam an die Reihe, bevor deine Änderung gespeichert war. Dein Text steht im Eingabefeld.",
 };
 
 export const views: typeof v = {

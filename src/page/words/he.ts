@@ -391,6 +391,7 @@ export const page: typeof t = {
   goToWaiting: "מעבר למה שממתין לך",
   chatOptions: "הנחיות, מאמץ ותבניות",
   stillSending: "ההודעה הקודמת עדיין בדרך. זו נשארת כאן עד שתישלח שוב.",
+  tooLateToChange: "תורה של ההודעה הממתינה הגיע לפני שהשינוי נשמר. הטקסט שלך נמצא בתיבת ההודעה.",
 };
 
 export const views: typeof v = {
