@@ -263,3 +263,65 @@ def test_a_change_under_way_is_saved_when_another_chat_is_shown(server, page, wa
     page.gone("queued")
     eventually(lambda: queue(server)[0]["user_message"] == "it waits longer")
     waiting.release()
+
+
+# --- two windows on one chat ------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def two(page):
+    """Functions that turn to the first window, and to a second one of the same browser."""
+    first = page.driver.current_window_handle
+    page.driver.switch_to.new_window("tab")
+    second = page.driver.current_window_handle
+    page.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": HOLD})
+    page.open("/#a")
+    page.until_text("user-message", "this is a")
+    return lambda: page.driver.switch_to.window(first), lambda: page.driver.switch_to.window(second)
+
+
+def test_two_windows_share_a_draft(server, page, two):
+    first, second = two
+    first()
+    page.type("composer", "a long draft")
+    second()
+    until_written(page, "a long draft")
+    page.type("composer", "b" + Keys.BACKSPACE)
+    first()
+    page.driver.refresh()
+    until_written(page, "a long draft")
+    page.type("composer", Keys.ENTER)
+    eventually(lambda: said(server, "a")[1:] == ["a long draft"])
+    second()
+    until_written(page, "")
+
+
+def test_the_draft_of_another_window_is_not_removed(page, two):
+    first, second = two
+    second()
+    page.type("composer", "of the second")
+    first()
+    until_written(page, "of the second")
+    page.script("localStorage.setItem('draft:a', 'of a third')")  # only other windows hear of it
+    page.type("composer", Keys.CONTROL + "a" + Keys.NULL + Keys.DELETE)
+    until_written(page, "")
+    second()
+    until_written(page, "of a third")
+
+
+def test_two_windows_keep_both_of_their_messages(page, two):
+    first, second = two
+    for turn_to, words in ((first, "kept by the first"), (second, "kept by the second")):
+        turn_to()
+        hold(page, MESSAGES)
+        page.say(words)
+        until_held(page)
+        let_go(page, None)
+        page.until_text("unsent", words)
+    for turn_to in (first, second):
+        turn_to()
+        page.until(lambda: [each.text.split("\n")[0] for each in page.all("unsent")] == ["kept by the first", "kept by the second"])
+    page.driver.refresh()
+    page.until(lambda: len(page.all("unsent")) == 2)
+    page.all("drop-unsent")[0].click()
+    first()
+    page.until(lambda: [each.text.split("\n")[0] for each in page.all("unsent")] == ["kept by the second"])

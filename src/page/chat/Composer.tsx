@@ -3,7 +3,7 @@ import { Icon } from "../parts/Icon";
 import { editLast } from "../keys/actions";
 import { cache, known, readQueue } from "../store/cache";
 import { navigation } from "../store/navigation";
-import { draftName, draftOf, offerDraft } from "../store/open";
+import { draftName, draftOf, offerDraft, writeDraft } from "../store/open";
 import * as requests from "../store/requests";
 import { attempt, tell, useSelect } from "../store/state";
 import type { Turn } from "../store/turn";
@@ -31,26 +31,29 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
   const box = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   const sending = useRef(false);
-  const written = useRef(chat); // the chat whose draft this is
+  const stored = useRef({ chat, text }); // the draft as this window knows it
   const id = useId();
   const found = useCompletion(text, caret);
   const suggestions = closed ? [] : found;
   const coming = uploads.some((each) => !each.id && !each.failure);
   useEffect(() => {
-    localStorage.removeItem(draftName(written.current));
-    if (written.current !== chat && !text && draftOf(chat)) write(draftOf(chat)); // came back before the chat was drawn
-    written.current = chat;
-    if (text) localStorage.setItem(draftName(chat), text);
+    const was = stored.current;
+    stored.current = { chat, text };
+    if (was.chat !== chat) writeDraft(was.chat, "", was.text);
+    if (was.chat !== chat && !text && draftOf(chat)) write(draftOf(chat)); // came back before the chat was drawn
+    else if (was.chat !== chat || was.text !== text) writeDraft(chat, text, was.text);
     const area = box.current;
     if (area) {
       area.style.height = "auto";
       area.style.height = `${Math.min(area.scrollHeight + 2, window.innerHeight / 3)}px`;
     }
   }, [text, chat]);
-  // A message that was refused comes back, even if the box has been another one meanwhile.
+  // Shows what another window writes, unless something else is written here. A message that was refused comes back in this way too.
   useEffect(() => {
     const onStorage = (e: StorageEvent): void => {
-      if (e.key === draftName(chat) && box.current?.value === (e.oldValue ?? "")) write(e.newValue ?? "");
+      if (e.key !== draftName(chat) || box.current?.value !== (e.oldValue ?? "")) return;
+      stored.current = { chat, text: e.newValue ?? "" };
+      write(stored.current.text);
     };
     addEventListener("storage", onStorage);
     return () => removeEventListener("storage", onStorage);

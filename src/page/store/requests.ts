@@ -5,7 +5,7 @@ import { ApiError, begin, call, chatPath, get, turnPath } from "../wire/api";
 import { branch, cache, earlier, lastTurn, leafOf, openEntry } from "./cache";
 import { answersHere } from "./feed";
 import { AskedFiles, navigation, openChat } from "./navigation";
-import { offerDraft, OpenChat, Unsent, writeUnsent } from "./open";
+import { changeUnsent, offerDraft, OpenChat, Unsent } from "./open";
 import { attempt, changed, state, tell } from "./state";
 import type { Chat, FilesChoice, PendingInput, Turn } from "./turn";
 
@@ -183,14 +183,14 @@ export async function send(chat: OpenChat, typed: string, attachments: string[])
 // somebody sends it again. Returns whether it is kept.
 export function giveBack(chat: OpenChat, text: string, attachments: string[], why: string): boolean {
   if (why !== "" && offerDraft(chat.id, text)) return false;
-  keepUnsent(chat, [...chat.unsent, { id: crypto.getRandomValues(new Uint32Array(2)).join("-"), text, attachments, ...(why && { why }) }]);
+  keepUnsent(chat, (all) => [...all, { id: crypto.getRandomValues(new Uint32Array(2)).join("-"), text, attachments, ...(why && { why }) }]);
   return true;
 }
-function keepUnsent(chat: OpenChat | null, unsent: Unsent[]): void {
-  if (chat) writeUnsent(chat.id, (chat.unsent = unsent));
+function keepUnsent(chat: OpenChat | null, how: (all: Unsent[]) => Unsent[]): void {
+  if (chat) changeUnsent(chat, how);
   changed();
 }
-export const drop = (unsent: Unsent): void => keepUnsent(cache.open, cache.open?.unsent.filter((each) => each.id !== unsent.id) ?? []);
+export const drop = (unsent: Unsent): void => keepUnsent(cache.open, (all) => all.filter((each) => each.id !== unsent.id));
 const leaving = new Set<string>(); // kept messages that are being sent again
 export async function sendAgain(unsent: Unsent): Promise<void> {
   const chat = cache.open;
@@ -198,7 +198,7 @@ export async function sendAgain(unsent: Unsent): Promise<void> {
   leaving.add(unsent.id);
   const why = await post(chat, unsent.text, unsent.attachments);
   leaving.delete(unsent.id);
-  keepUnsent(chat, chat.unsent.flatMap((each) => (each.id !== unsent.id ? [each] : why === null ? [] : [{ ...each, why: why || undefined }])));
+  keepUnsent(chat, (all) => all.flatMap((each) => (each.id !== unsent.id ? [each] : why === null ? [] : [{ ...each, why: why || undefined }])));
 }
 export const edit = (turn: Turn, text: string, files: FilesChoice = {}): Promise<boolean> => beginFrom(turn, "edit", { new_user_message: text, ...files });
 export const again = (turn: Turn, how: "regenerate" | "resume", model = ""): Promise<boolean> => beginFrom(turn, how, model ? { model } : {});
