@@ -325,3 +325,23 @@ def test_two_windows_keep_both_of_their_messages(page, two):
     page.all("drop-unsent")[0].click()
     first()
     page.until(lambda: [each.text.split("\n")[0] for each in page.all("unsent")] == ["kept by the second"])
+
+
+# --- a restart, and a reload ------------------------------------------------------------------------------------------
+
+def test_an_edit_of_a_chat_that_is_not_shown_outlives_a_restart(make_server, provider, browse):
+    provider.answer_with(lambda request: text("answered"))
+    server = make_server(provider)
+    server.client.turn("a", "this is a")
+    server.client.turn("b", "this is b")
+    page = look(browse(server, "/#a", script=HOLD), "a")
+    page.type("composer", Keys.ARROW_UP)
+    page.type("edit-text", Keys.END + " with a long change")
+    look(page, "b")
+    port = server.port
+    server.stop()
+    page.one("offline")
+    make_server(provider, home=server.home, arguments=("--port", str(port)))
+    page.gone("offline")
+    page.open_chat("a")
+    page.until(lambda: page.one("edit-text").get_attribute("value") == "this is a with a long change", "the edit")

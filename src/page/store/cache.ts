@@ -277,15 +277,15 @@ export async function readQueue(chat: OpenChat): Promise<void> {
   changed();
 }
 
-// What the server told before a reset does not hold any more.
+// What the server told before a reset does not hold any more. What people have begun to write in a chat stays.
 export function reset(): void {
-  kept.clear();
   const { open } = cache;
-  if (!open) return;
-  open.unread = true;
-  open.reading = new Map(); // drops the requests under way
-  for (const turn of open.turns.values()) turn.stale = true;
-  void load(open);
+  for (const chat of open ? [...kept.values(), open] : kept.values()) {
+    chat.unread = true;
+    chat.reading = new Map(); // drops the requests under way
+    for (const turn of chat.turns.values()) turn.stale = true;
+  }
+  if (open) void load(open);
 }
 
 // --- the branch that is shown
