@@ -345,3 +345,15 @@ def test_an_edit_of_a_chat_that_is_not_shown_outlives_a_restart(make_server, pro
     page.gone("offline")
     page.open_chat("a")
     page.until(lambda: page.one("edit-text").get_attribute("value") == "this is a with a long change", "the edit")
+
+
+def test_files_that_are_pasted_at_once_make_one_chat(server, page):
+    page.press("new-chat")
+    page.until(lambda: page.one("welcome"))
+    hold(page, "POST /chats$")
+    paste(page, "one.png", "image/png")
+    paste(page, "two.png", "image/png")
+    until_held(page)
+    let_go(page)
+    page.until(lambda: attached(page) == ["one.png", "two.png"], "both files")
+    assert len(server.client.get("/chats").json["chats"]) == 3

@@ -10,7 +10,7 @@ import type { Turn } from "../store/turn";
 import { t } from "../texts";
 import { call, chatPath } from "../wire/api";
 import { Attachments } from "./Attachments";
-import { attach, attachMentioned, clear, mentionsIn, uploadsOf, useUploads } from "./uploads";
+import { attach, attachMentioned, chatToFill, clear, mentionsIn, uploadsOf, useUploads } from "./uploads";
 import { Dictation } from "./Dictation";
 import { ModelPicker } from "./ModelPicker";
 import { ModePicker } from "./ModePicker";
@@ -82,7 +82,7 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
     sending.current = true;
     write(""); // what is written from now on is another message
     try {
-      const to = known(chat || ((await requests.chatToFill()) ?? "")); // people may look at others meanwhile
+      const to = known(chat || ((await chatToFill()) ?? "")); // people may look at others meanwhile
       if (!to) return void (offerDraft(chat, message) || setText((now) => `${message}\n${now}`));
       if (mentionsIn(message).length > 0 && !(await attachMentioned(to.id, message))) return void requests.giveBack(to, message, [], t.uploadInTheWay);
       const ids = uploadsOf(to.id).filter((each) => each.id).map((each) => each.id);

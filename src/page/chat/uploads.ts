@@ -33,9 +33,21 @@ export const uploadsOf = (chat: string): Upload[] => ofChat.get(chat) ?? NONE;
 
 export const useUploads = (chat: string): Upload[] => useSelect(() => uploadsOf(chat));
 
+let making: { box: number; chat: Promise<string | null> } | null = null; // a chat that is being made for files
+
+// The chat that is open, or is being made, or a new one.
+export const chatToFill = (): Promise<string | null> => (!cache.open && making?.box === cache.box ? making.chat : requests.chatToFill());
+async function chatForFiles(): Promise<string | null> {
+  if (cache.open) return cache.open.id;
+  if (making?.box === cache.box) return making.chat;
+  const mine = (making = { box: cache.box, chat: requests.createChat() });
+  const chat = await mine.chat;
+  if (making === mine) making = null;
+  return chat;
+}
 // Attaches files. Makes a chat for them if there is none yet.
 export async function attach(files: File[]): Promise<void> {
-  const chat = cache.open?.id ?? (await requests.createChat());
+  const chat = await chatForFiles();
   if (!chat) return;
   for (const file of files) send(chat, add(chat, { name: file.name || t.pastedFile, file, picture: file.type.startsWith("image/") ? URL.createObjectURL(file) : "" }));
 }
@@ -47,7 +59,7 @@ function add(chat: string, how: Partial<Upload> & { name: string }): Upload {
 
 // Attaches a file of the workspace as it is now, unless the next message already has it.
 export async function attachPath(path: string): Promise<void> {
-  const chat = await requests.chatToFill();
+  const chat = await chatToFill();
   if (!chat) return;
   asText.get(chat)?.delete(path);
   if (!uploadsOf(chat).some((each) => each.path === path)) void fetchPath(chat, add(chat, { name: path, path })).catch(() => undefined);
