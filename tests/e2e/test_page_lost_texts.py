@@ -357,3 +357,22 @@ def test_files_that_are_pasted_at_once_make_one_chat(server, page):
     let_go(page)
     page.until(lambda: attached(page) == ["one.png", "two.png"], "both files")
     assert len(server.client.get("/chats").json["chats"]) == 3
+
+
+def test_the_files_of_a_draft_outlive_a_reload(server, page):
+    paste(page, "first.txt")
+    page.until(lambda: attached(page) == ["first.txt"])
+    paste(page, "next.txt")
+    page.until(lambda: attached(page) == ["first.txt", "next.txt"])
+    page.type("composer", "look at these")
+    page.driver.refresh()
+    page.until(lambda: attached(page) == ["first.txt", "next.txt"])
+    page.all("attachment")[0].find_elements("css selector", "button")[-1].click()
+    page.driver.refresh()
+    page.until(lambda: attached(page) == ["next.txt"])
+    page.type("composer", Keys.ENTER)
+    eventually(lambda: [each["filename"] for each in server.client.get("/chats/a").json["interactions"][-1].get("attachments", [])] == ["next.txt"])
+    page.gone("attachment")
+    page.driver.refresh()
+    page.until_text("user-message", "look at these")
+    assert not page.all("attachment")

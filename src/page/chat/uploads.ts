@@ -23,13 +23,47 @@ const ofChat = new Map<string, Upload[]>();
 const asText = new Map<string, Set<string>>(); // paths that the message names but a person has detached
 let number = 0;
 
+// The files that have arrived outlive the page, as the draft does.
+const KEPT = "attached:"; // begins the name of a chat's list
+type Kept = Pick<Upload, "id" | "name" | "path">;
+
+function keptOf(chat: string): Kept[] {
+  try {
+    return JSON.parse(localStorage.getItem(KEPT + chat) ?? "[]") as Kept[];
+  } catch {
+    return [];
+  }
+}
+const made = (how: Partial<Upload> & { name: string }): Upload => ({ key: ++number, file: null, path: "", id: "", picture: "", sent: 0, failure: "", isFinal: false, ...how });
+const arrived = (uploads: Upload[]): Kept[] => uploads.filter((each) => each.id).map(({ id, name, path }) => ({ id, name, path }));
+
+// Changes what is stored, because another window may have attached more.
+function keep(chat: string, before: Kept[], after: Kept[]): void {
+  if (before.map((each) => each.id).join() === after.map((each) => each.id).join()) return;
+  const all = [...keptOf(chat).filter((each) => ![...before, ...after].some((one) => one.id === each.id)), ...after];
+  if (all.length > 0) localStorage.setItem(KEPT + chat, JSON.stringify(all));
+  else localStorage.removeItem(KEPT + chat);
+}
+addEventListener("storage", (e) => {
+  const chat = e.key?.startsWith(KEPT) ? e.key.slice(KEPT.length) : "";
+  const mine = ofChat.get(chat);
+  if (!mine) return;
+  ofChat.set(chat, [...keptOf(chat).map((each) => mine.find((one) => one.id === each.id) ?? made(each)), ...mine.filter((each) => !each.id)]);
+  draw();
+});
+
 function put(chat: string, uploads: Upload[]): void {
+  keep(chat, arrived(uploadsOf(chat)), arrived(uploads));
   ofChat.set(chat, uploads);
   draw();
 }
 const change = (chat: string, key: number, how: Partial<Upload>): void => put(chat, uploadsOf(chat).map((each) => (each.key === key ? { ...each, ...how } : each)));
 
-export const uploadsOf = (chat: string): Upload[] => ofChat.get(chat) ?? NONE;
+export function uploadsOf(chat: string): Upload[] {
+  if (chat === "") return NONE;
+  if (!ofChat.has(chat)) ofChat.set(chat, keptOf(chat).map(made));
+  return ofChat.get(chat)!;
+}
 
 export const useUploads = (chat: string): Upload[] => useSelect(() => uploadsOf(chat));
 
@@ -52,7 +86,7 @@ export async function attach(files: File[]): Promise<void> {
   for (const file of files) send(chat, add(chat, { name: file.name || t.pastedFile, file, picture: file.type.startsWith("image/") ? URL.createObjectURL(file) : "" }));
 }
 function add(chat: string, how: Partial<Upload> & { name: string }): Upload {
-  const upload: Upload = { key: ++number, file: null, path: "", id: "", picture: "", sent: 0, failure: "", isFinal: false, ...how };
+  const upload = made(how);
   put(chat, [...uploadsOf(chat), upload]);
   return upload;
 }
