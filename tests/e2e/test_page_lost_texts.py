@@ -376,3 +376,40 @@ def test_the_files_of_a_draft_outlive_a_reload(server, page):
     page.driver.refresh()
     page.until_text("user-message", "look at these")
     assert not page.all("attachment")
+
+
+# --- texts that the page itself writes into the box -------------------------------------------------------------------
+
+def test_an_example_replaces_no_draft(page):
+    page.press("new-chat")
+    page.all("example")[0].click()
+    page.until(lambda: written(page) != "")
+    first = written(page)
+    page.all("example")[1].click()
+    page.until(lambda: written(page) not in ("", first))
+    second = written(page)
+    page.type("composer", " and my own words")
+    page.all("example")[0].click()
+    until_written(page, f"{second} and my own words {first}")
+
+
+def test_a_prompt_is_written_at_the_caret(page):
+    page.script("localStorage.setItem('prompts', JSON.stringify([{name: 'mine', text: 'the prompt'}]))")
+    page.driver.refresh()
+    page.until_text("user-message", "this is a")
+    page.type("composer", "before after" + Keys.ARROW_LEFT * 6)
+    page.press("open-options")
+    page.press("use-prompt")
+    until_written(page, "before the prompt after")
+
+
+def test_dictation_keeps_what_is_typed_meanwhile(make_server, provider, browse):
+    provider.audio = Reply([b'{"text": "spoken words"}'], content_type="application/json")
+    server = make_server(provider, config={"audio": {"transcription": "test/listens"}})
+    page = browse(server, flags=("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"))
+    page.type("composer", "start")
+    page.press("microphone")
+    page.until(lambda: page.one("microphone").get_attribute("data-state") == "recording")
+    page.type("composer", " typed meanwhile")
+    page.press("microphone")
+    until_written(page, "start typed meanwhile spoken words")

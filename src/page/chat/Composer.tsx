@@ -32,6 +32,7 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
   const picker = useRef<HTMLInputElement>(null);
   const sending = useRef(false);
   const stored = useRef({ chat, text }); // the draft as this window knows it
+  const wished = useRef(""); // the last text that was given to the box
   const id = useId();
   const found = useCompletion(text, caret);
   const suggestions = closed ? [] : found;
@@ -62,10 +63,11 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
     if (!matchMedia("(pointer: coarse)").matches) box.current?.focus();
     box.current?.setSelectionRange(box.current.value.length, box.current.value.length);
   }, [chat]);
-  // A pressed example is written here, to be sent or changed.
+  // A pressed example is written here, to be sent or changed. It replaces only another one.
   useEffect(() => {
     if (wish === null) return;
-    write(wish);
+    if (text.trim() === "" || text === wished.current) write((wished.current = wish));
+    else insert(wish);
     navigation.set({ wish: null });
     box.current?.focus();
   }, [wish]);
@@ -98,11 +100,13 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
   const take = (files: File[]): void => {
     if (files.length > 0) void attach(files);
   };
+  // Reads the box, since people may have written on while the words were recorded.
   const insert = (words: string): void => {
-    const { selectionStart: from, selectionEnd: to } = box.current ?? { selectionStart: text.length, selectionEnd: text.length };
-    const before = text.slice(0, from), after = text.slice(to);
+    if (!box.current) return;
+    const { value, selectionStart: from, selectionEnd: to } = box.current;
+    const before = value.slice(0, from), after = value.slice(to);
     setText(`${before}${/\S$/.test(before) ? " " : ""}${words}${/^\S/.test(after) ? " " : ""}${after}`);
-    box.current?.focus();
+    box.current.focus();
   };
   const onPaste = (e: ClipboardEvent): void => {
     const pasted = e.clipboardData.getData("text");
