@@ -1,9 +1,7 @@
 """What people write is lost by nothing: not by a refusal, a slow server, another chat, another window, or a restart."""
-import json
-
 import pytest
 from support.browser import Keys
-from support.provider import Gate, Reply, call, text, tools
+from support.provider import Gate, Reply, text
 from support.timing import eventually
 
 pytestmark = pytest.mark.limit(120)
@@ -39,7 +37,7 @@ def page(server, provider, browse):
 def look(page, chat):
     """Opens the chat, and waits until it is shown."""
     page.open_chat(chat)
-    page.until(lambda: page.text("user-message").startswith("this is " + chat), chat)
+    page.until(lambda: page.all("user-message")[0].text == "this is " + chat, chat)
     return page
 
 
@@ -84,20 +82,25 @@ def test_a_message_goes_to_the_chat_that_it_was_written_in(server, page):
     until_held(page)
     look(page, "b")
     let_go(page)
-    eventually(lambda: said(server, "a") == ["this is a", "for a alone: ask @bob "])
+    eventually(lambda: said(server, "a") == ["this is a", "for a alone: ask @bob "], "the messages at the server")
     assert said(server, "b") == ["this is b"]
     look(page, "a")
     assert written(page) == ""
 
 
-def test_a_command_waits_in_its_own_chat(server, page):
+def test_a_command_waits_in_a_chat_that_is_busy_though_another_one_is_shown(server, provider, page):
+    gate = Gate()
+    provider.plan(text("slow ", gate, "answer"))
+    page.say("a slow one")
+    page.until_text("answer", "slow")
     hold(page, "POST /instructions/expand")
     page.say("/nothing of this name")
     until_held(page)
     look(page, "b")
     let_go(page)
-    eventually(lambda: said(server, "a")[1:] == ["/nothing of this name"])
-    assert said(server, "b") == ["this is b"]
+    eventually(lambda: [each["user_message"] for each in server.client.get("/chats/a/queue").json["queue"]] == ["/nothing of this name"], "the messages at the server")
+    gate.release()
+    eventually(lambda: said(server, "a")[1:] == ["a slow one", "/nothing of this name"], "the messages at the server")
 
 
 def test_a_kept_message_stays_in_its_chat_until_it_is_sent(server, page):
@@ -117,7 +120,7 @@ def test_a_kept_message_stays_in_its_chat_until_it_is_sent(server, page):
     look(page, "a")
     page.press("send-again")
     page.gone("unsent")
-    eventually(lambda: said(server, "a")[1:] == ["kept for a"])
+    eventually(lambda: said(server, "a")[1:] == ["kept for a"], "the messages at the server")
     assert page.script("return localStorage.getItem('unsent:a')") is None
 
 
@@ -183,7 +186,7 @@ def test_a_refused_message_does_not_replace_the_next_one(server, page):
     assert written(page) == "the second"
     page.press("send-again")
     page.gone("unsent")
-    eventually(lambda: said(server, "a")[1:] == ["the first"])
+    eventually(lambda: said(server, "a")[1:] == ["the first"], "the messages at the server")
     assert written(page) == "the second"
 
 
@@ -193,7 +196,7 @@ def test_a_second_message_waits_for_the_first(server, page):
     page.until_text("toast", "still on its way")
     assert written(page) == "the second"
     let_go(page)
-    eventually(lambda: said(server, "a")[1:] == ["the first"])
+    eventually(lambda: said(server, "a")[1:] == ["the first"], "the messages at the server")
 
 
 def test_a_file_that_is_attached_while_a_message_is_sent_stays(server, page):
@@ -233,13 +236,13 @@ def test_a_waiting_message_shows_what_another_window_made_of_it(server, page, wa
     page.one("queued").click()
     page.one("composer").click()
     waiting.release()
-    eventually(lambda: said(server, "a")[1:] == ["a slow one", "changed elsewhere"])
+    eventually(lambda: said(server, "a")[1:] == ["a slow one", "changed elsewhere"], "the messages at the server")
 
 
 def test_a_change_of_a_waiting_message_is_saved_when_the_box_is_left(server, page, waiting):
     page.type("queued", Keys.END + " longer")
     page.one("composer").click()
-    eventually(lambda: queue(server)[0]["user_message"] == "it waits longer")
+    eventually(lambda: queue(server)[0]["user_message"] == "it waits longer", "the messages at the server")
     assert page.one("queued").get_attribute("value") == "it waits longer"
     page.press("unqueue")
     page.gone("queued")
@@ -254,14 +257,14 @@ def test_a_change_that_comes_too_late_goes_to_the_box(server, page, waiting):
     page.gone("queued")
     until_written(page, "a draft\nit waits with a long change")
     page.until_text("toast", "began before your change")
-    eventually(lambda: said(server, "a")[1:] == ["a slow one", "it waits"])
+    eventually(lambda: said(server, "a")[1:] == ["a slow one", "it waits"], "the messages at the server")
 
 
 def test_a_change_under_way_is_saved_when_another_chat_is_shown(server, page, waiting):
     page.type("queued", Keys.END + " longer")
     page.keys(Keys.ALT, Keys.ARROW_DOWN)
     page.gone("queued")
-    eventually(lambda: queue(server)[0]["user_message"] == "it waits longer")
+    eventually(lambda: queue(server)[0]["user_message"] == "it waits longer", "the messages at the server")
     waiting.release()
 
 
@@ -290,7 +293,7 @@ def test_two_windows_share_a_draft(server, page, two):
     page.driver.refresh()
     until_written(page, "a long draft")
     page.type("composer", Keys.ENTER)
-    eventually(lambda: said(server, "a")[1:] == ["a long draft"])
+    eventually(lambda: said(server, "a")[1:] == ["a long draft"], "the messages at the server")
     second()
     until_written(page, "")
 
@@ -371,7 +374,7 @@ def test_the_files_of_a_draft_outlive_a_reload(server, page):
     page.driver.refresh()
     page.until(lambda: attached(page) == ["next.txt"])
     page.type("composer", Keys.ENTER)
-    eventually(lambda: [each["filename"] for each in server.client.get("/chats/a").json["interactions"][-1].get("attachments", [])] == ["next.txt"])
+    eventually(lambda: [each["filename"] for each in server.client.get("/chats/a").json["interactions"][-1].get("attachments", [])] == ["next.txt"], "the messages at the server")
     page.gone("attachment")
     page.driver.refresh()
     page.until_text("user-message", "look at these")

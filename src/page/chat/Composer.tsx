@@ -1,4 +1,4 @@
-import { ClipboardEvent, KeyboardEvent, useEffect, useId, useRef, useState } from "react";
+import { ClipboardEvent, KeyboardEvent, lazy, Suspense, useEffect, useId, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
 import { editLast } from "../keys/actions";
 import { cache, known, readQueue } from "../store/cache";
@@ -11,16 +11,19 @@ import { t } from "../texts";
 import { call, chatPath } from "../wire/api";
 import { Attachments } from "./Attachments";
 import { attach, attachMentioned, chatToFill, clear, mentionsIn, uploadsOf, useUploads } from "./uploads";
-import { Dictation } from "./Dictation";
 import { ModelPicker } from "./ModelPicker";
 import { ModePicker } from "./ModePicker";
 import { useCompletion } from "./useCompletion";
+
+// Most servers have nothing that listens.
+const Dictation = lazy(() => import("./Dictation").then((part) => ({ default: part.Dictation })));
 
 const LONG = 20_000; // characters: a longer paste becomes a file
 
 // Where people write. What is written is kept when they look at another chat, or load the page again. A chat that begins here keeps its box.
 export function Composer({ chat, running }: { chat: string; running: Turn | undefined }) {
   const { wish, dropping, dropped } = navigation.use("wish", "dropping", "dropped");
+  const { models } = cache.use("models");
   const queue = useSelect(() => cache.open?.queue);
   const model = useSelect(() => requests.settings().model ?? "");
   const [text, setText] = useState(() => draftOf(chat));
@@ -181,7 +184,7 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
             take([...(e.target.files ?? [])]);
             e.target.value = "";
           }} />
-          <Dictation onText={insert} />
+          {models.audio?.transcription && <Suspense fallback={null}><Dictation onText={insert} /></Suspense>}
           <ModelPicker value={model} onChange={(name) => void requests.configure({ model: name || null })} />
           <ModePicker />
           <button type="button" className="quiet square" data-testid="open-options" aria-label={t.chatOptions} title={t.chatOptions} onClick={() => navigation.set({ dialog: "options" })}><Icon name="settings" size={17} /></button>
