@@ -390,4 +390,6 @@ export const t = {
   chatOptions: "Instructions, effort and prompts",
   noSuchChat: (id: string) => `There is no chat ${id} here. It may have been deleted, or it belongs to another server.`,
   noFolders: "Folders can't be dropped here: choose their files.",
+  stillSending: "The message before is still on its way. This one stays here until you send it again.",
+  tooLateToChange: "The queued message began before your change of it was saved. Your text is in the message box.",
 };

@@ -1,30 +1,32 @@
-import { ClipboardEvent, KeyboardEvent, useEffect, useId, useRef, useState } from "react";
+import { ClipboardEvent, KeyboardEvent, lazy, Suspense, useEffect, useId, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
 import { editLast } from "../keys/actions";
-import { cache } from "../store/cache";
+import { cache, known, readQueue } from "../store/cache";
 import { navigation } from "../store/navigation";
+import { draftName, draftOf, offerDraft, writeDraft } from "../store/open";
 import * as requests from "../store/requests";
 import { attempt, tell, useSelect } from "../store/state";
 import type { Turn } from "../store/turn";
 import { t } from "../texts";
 import { call, chatPath } from "../wire/api";
 import { Attachments } from "./Attachments";
-import { attach, attachMentioned, clear, mentionsIn, uploadsOf, useUploads } from "./uploads";
-import { Dictation } from "./Dictation";
+import { attach, attachMentioned, chatToFill, clear, mentionsIn, uploadsOf, useUploads } from "./uploads";
 import { ModelPicker } from "./ModelPicker";
 import { ModePicker } from "./ModePicker";
 import { useCompletion } from "./useCompletion";
 
-const LONG = 20_000; // characters: a longer paste becomes a file
+// Most servers have nothing that listens.
+const Dictation = lazy(() => import("./Dictation").then((part) => ({ default: part.Dictation })));
 
-const draftName = (chat: string): string => `draft:${chat}`;
+const LONG = 20_000; // characters: a longer paste becomes a file
 
 // Where people write. What is written is kept when they look at another chat, or load the page again. A chat that begins here keeps its box.
 export function Composer({ chat, running }: { chat: string; running: Turn | undefined }) {
   const { wish, dropping, dropped } = navigation.use("wish", "dropping", "dropped");
+  const { models } = cache.use("models");
   const queue = useSelect(() => cache.open?.queue);
   const model = useSelect(() => requests.settings().model ?? "");
-  const [text, setText] = useState(() => localStorage.getItem(draftName(chat)) ?? "");
+  const [text, setText] = useState(() => draftOf(chat));
   const [caret, setCaret] = useState(text.length);
   const [at, setAt] = useState(0);
   const [closed, setClosed] = useState(false); // the suggestions
@@ -32,29 +34,43 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
   const box = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   const sending = useRef(false);
-  const written = useRef(chat); // the chat whose draft this is
+  const stored = useRef({ chat, text }); // the draft as this window knows it
+  const wished = useRef(""); // the last text that was given to the box
   const id = useId();
   const found = useCompletion(text, caret);
   const suggestions = closed ? [] : found;
   const coming = uploads.some((each) => !each.id && !each.failure);
   useEffect(() => {
-    localStorage.removeItem(draftName(written.current));
-    written.current = chat;
-    if (text) localStorage.setItem(draftName(chat), text);
+    const was = stored.current;
+    stored.current = { chat, text };
+    if (was.chat !== chat) writeDraft(was.chat, "", was.text);
+    if (was.chat !== chat && !text && draftOf(chat)) write(draftOf(chat)); // came back before the chat was drawn
+    else if (was.chat !== chat || was.text !== text) writeDraft(chat, text, was.text);
     const area = box.current;
     if (area) {
       area.style.height = "auto";
       area.style.height = `${Math.min(area.scrollHeight + 2, window.innerHeight / 3)}px`;
     }
   }, [text, chat]);
+  // Shows what another window writes, unless something else is written here. A message that was refused comes back in this way too.
+  useEffect(() => {
+    const onStorage = (e: StorageEvent): void => {
+      if (e.key !== draftName(chat) || box.current?.value !== (e.oldValue ?? "")) return;
+      stored.current = { chat, text: e.newValue ?? "" };
+      write(stored.current.text);
+    };
+    addEventListener("storage", onStorage);
+    return () => removeEventListener("storage", onStorage);
+  }, [chat]);
   useEffect(() => {
     if (!matchMedia("(pointer: coarse)").matches) box.current?.focus();
     box.current?.setSelectionRange(box.current.value.length, box.current.value.length);
   }, [chat]);
-  // A pressed example is written here, to be sent or changed.
+  // A pressed example is written here, to be sent or changed. It replaces only another one.
   useEffect(() => {
     if (wish === null) return;
-    write(wish);
+    if (text.trim() === "" || text === wished.current) write((wished.current = wish));
+    else insert(wish);
     navigation.set({ wish: null });
     box.current?.focus();
   }, [wish]);
@@ -65,31 +81,35 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
   };
   const send = async (): Promise<void> => {
     const message = text.trim() === "" ? "" : text;
-    if (!message || coming || sending.current) return;
+    if (!message || coming) return;
+    if (sending.current) return tell(t.stillSending);
     if (uploads.some((each) => each.failure)) return tell(t.uploadInTheWay);
     sending.current = true;
+    write(""); // what is written from now on is another message
     try {
-      let filled = chat;
-      if (mentionsIn(message).length > 0) {
-        filled = (await requests.chatToFill()) ?? "";
-        if (!filled || !(await attachMentioned(filled, message))) return;
-      }
-      write("");
-      const ids = uploadsOf(filled).filter((each) => each.id).map((each) => each.id);
-      if (await requests.send(message, ids)) clear(filled);
-      else write(message);
+      const to = known(chat || ((await chatToFill()) ?? "")); // people may look at others meanwhile
+      if (!to) return void (offerDraft(chat, message) || setText((now) => `${message}\n${now}`));
+      if (mentionsIn(message).length > 0 && !(await attachMentioned(to.id, message))) return void requests.giveBack(to, message, [], t.uploadInTheWay);
+      const ids = uploadsOf(to.id).filter((each) => each.id).map((each) => each.id);
+      if (await requests.send(to, message, ids)) clear(to.id, ids);
     } finally {
       sending.current = false;
     }
   };
+  const takeLate = (words: string): void => {
+    setText((now) => (now ? `${now}\n${words}` : words));
+    tell(t.tooLateToChange);
+  };
   const take = (files: File[]): void => {
     if (files.length > 0) void attach(files);
   };
+  // Reads the box, since people may have written on while the words were recorded.
   const insert = (words: string): void => {
-    const { selectionStart: from, selectionEnd: to } = box.current ?? { selectionStart: text.length, selectionEnd: text.length };
-    const before = text.slice(0, from), after = text.slice(to);
+    if (!box.current) return;
+    const { value, selectionStart: from, selectionEnd: to } = box.current;
+    const before = value.slice(0, from), after = value.slice(to);
     setText(`${before}${/\S$/.test(before) ? " " : ""}${words}${/^\S/.test(after) ? " " : ""}${after}`);
-    box.current?.focus();
+    box.current.focus();
   };
   const onPaste = (e: ClipboardEvent): void => {
     const pasted = e.clipboardData.getData("text");
@@ -136,7 +156,7 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
       {queue && queue.length > 0 && (
         <section className="queue" aria-label={t.queued} data-testid="queue">
           <h3>{t.queued}</h3>
-          <ol>{queue.map((each) => <Queued key={each.id} chat={chat} id={each.id} text={each.user_message} />)}</ol>
+          <ol>{queue.map((each) => <Queued key={each.id} chat={chat} id={each.id} text={each.user_message} onLate={takeLate} />)}</ol>
         </section>
       )}
       {suggestions.length > 0 && (
@@ -164,7 +184,7 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
             take([...(e.target.files ?? [])]);
             e.target.value = "";
           }} />
-          <Dictation onText={insert} />
+          {models.audio?.transcription && <Suspense fallback={null}><Dictation onText={insert} /></Suspense>}
           <ModelPicker value={model} onChange={(name) => void requests.configure({ model: name || null })} />
           <ModePicker />
           <button type="button" className="quiet square" data-testid="open-options" aria-label={t.chatOptions} title={t.chatOptions} onClick={() => navigation.set({ dialog: "options" })}><Icon name="settings" size={17} /></button>
@@ -177,15 +197,39 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
   );
 }
 
-function Queued({ chat, id, text }: { chat: string; id: string; text: string }) {
-  const [value, setValue] = useState(text);
+// A message that waits for its turn. It can be changed until that begins; a change that comes too late is given to `onLate`.
+function Queued({ chat, id, text, onLate }: { chat: string; id: string; text: string; onLate: (words: string) => void }) {
+  const [typed, setTyped] = useState<string | null>(null); // a change that the server does not have yet
+  const saving = useRef({ words: text, done: Promise.resolve(false) });
   const path = `${chatPath(chat)}/queue/${id}`;
+  const save = (): void => {
+    if (typed === null || typed === text) return setTyped(null);
+    const done = attempt(async () => {
+      await call("PATCH", path, { user_message: typed });
+      const of = known(chat);
+      if (of) await readQueue(of);
+    });
+    saving.current = { words: typed, done };
+    void done.then((isSaved) => isSaved && setTyped((now) => (now === typed ? null : now)));
+  };
+  const leave = useRef<() => void>();
+  leave.current = () => {
+    if (typed === null) return;
+    if (known(chat)?.queue.some((each) => each.id === id)) return save(); // another chat is shown
+    const { words, done } = saving.current;
+    void (words === typed ? done : Promise.resolve(false)).then((isSaved) => isSaved || onLate(typed));
+  };
+  useEffect(() => () => leave.current!(), []);
+  const remove = (): void => {
+    setTyped(null);
+    void attempt(() => call("DELETE", path));
+  };
   return (
     <li>
-      <input aria-label={t.queued} value={value} dir="auto" data-testid="queued" onChange={(e) => setValue(e.target.value)} onKeyDown={(e) => {
+      <input aria-label={t.queued} value={typed ?? text} dir="auto" data-testid="queued" onChange={(e) => setTyped(e.target.value)} onKeyDown={(e) => {
         if (e.key === "Enter") e.preventDefault(), e.currentTarget.blur();
-      }} onBlur={() => value !== text && void attempt(() => call("PATCH", path, { user_message: value }))} />
-      <button type="button" className="quiet square small" aria-label={t.removeQueued} title={t.removeQueued} data-testid="unqueue" onClick={() => void attempt(() => call("DELETE", path))}><Icon name="close" size={15} /></button>
+      }} onBlur={save} />
+      <button type="button" className="quiet square small" aria-label={t.removeQueued} title={t.removeQueued} data-testid="unqueue" onClick={remove}><Icon name="close" size={15} /></button>
     </li>
   );
 }

@@ -1,6 +1,5 @@
 import { useEffect, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
-import { cache } from "../store/cache";
 import { attempt, tell } from "../store/state";
 import { t } from "../texts";
 import { transcribe } from "../wire/api";
@@ -9,7 +8,6 @@ type State = "idle" | "asking" | "recording" | "listening"; // asking: for the m
 
 // A microphone button: pressed once it records, pressed again the recording becomes text. Escape drops it.
 export function Dictation({ onText }: { onText: (text: string) => void }) {
-  const { models } = cache.use("models");
   const [state, setState] = useState<State>("idle");
   const current = useRef<{ recorder?: MediaRecorder; dropped: AbortController } | null>(null);
   const drop = (): void => {
@@ -31,7 +29,6 @@ export function Dictation({ onText }: { onText: (text: string) => void }) {
     addEventListener("keydown", onKey, true);
     return () => removeEventListener("keydown", onKey, true);
   }, [state]);
-  if (!models.audio?.transcription) return null;
 
   const record = async (): Promise<void> => {
     const mine = { recorder: undefined as MediaRecorder | undefined, dropped: new AbortController() };

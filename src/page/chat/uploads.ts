@@ -23,31 +23,77 @@ const ofChat = new Map<string, Upload[]>();
 const asText = new Map<string, Set<string>>(); // paths that the message names but a person has detached
 let number = 0;
 
+// The files that have arrived outlive the page, as the draft does.
+const KEPT = "attached:"; // begins the name of a chat's list
+type Kept = Pick<Upload, "id" | "name" | "path">;
+
+function keptOf(chat: string): Kept[] {
+  try {
+    return JSON.parse(localStorage.getItem(KEPT + chat) ?? "[]") as Kept[];
+  } catch {
+    return [];
+  }
+}
+const made = (how: Partial<Upload> & { name: string }): Upload => ({ key: ++number, file: null, path: "", id: "", picture: "", sent: 0, failure: "", isFinal: false, ...how });
+const arrived = (uploads: Upload[]): Kept[] => uploads.filter((each) => each.id).map(({ id, name, path }) => ({ id, name, path }));
+
+// Changes what is stored, because another window may have attached more.
+function keep(chat: string, before: Kept[], after: Kept[]): void {
+  if (before.map((each) => each.id).join() === after.map((each) => each.id).join()) return;
+  const all = [...keptOf(chat).filter((each) => ![...before, ...after].some((one) => one.id === each.id)), ...after];
+  if (all.length > 0) localStorage.setItem(KEPT + chat, JSON.stringify(all));
+  else localStorage.removeItem(KEPT + chat);
+}
+addEventListener("storage", (e) => {
+  const chat = e.key?.startsWith(KEPT) ? e.key.slice(KEPT.length) : "";
+  const mine = ofChat.get(chat);
+  if (!mine) return;
+  ofChat.set(chat, [...keptOf(chat).map((each) => mine.find((one) => one.id === each.id) ?? made(each)), ...mine.filter((each) => !each.id)]);
+  draw();
+});
+
 function put(chat: string, uploads: Upload[]): void {
+  keep(chat, arrived(uploadsOf(chat)), arrived(uploads));
   ofChat.set(chat, uploads);
   draw();
 }
 const change = (chat: string, key: number, how: Partial<Upload>): void => put(chat, uploadsOf(chat).map((each) => (each.key === key ? { ...each, ...how } : each)));
 
-export const uploadsOf = (chat: string): Upload[] => ofChat.get(chat) ?? NONE;
+export function uploadsOf(chat: string): Upload[] {
+  if (chat === "") return NONE;
+  if (!ofChat.has(chat)) ofChat.set(chat, keptOf(chat).map(made));
+  return ofChat.get(chat)!;
+}
 
 export const useUploads = (chat: string): Upload[] => useSelect(() => uploadsOf(chat));
 
+let making: { box: number; chat: Promise<string | null> } | null = null; // a chat that is being made for files
+
+// The chat that is open, or is being made, or a new one.
+export const chatToFill = (): Promise<string | null> => (!cache.open && making?.box === cache.box ? making.chat : requests.chatToFill());
+async function chatForFiles(): Promise<string | null> {
+  if (cache.open) return cache.open.id;
+  if (making?.box === cache.box) return making.chat;
+  const mine = (making = { box: cache.box, chat: requests.createChat() });
+  const chat = await mine.chat;
+  if (making === mine) making = null;
+  return chat;
+}
 // Attaches files. Makes a chat for them if there is none yet.
 export async function attach(files: File[]): Promise<void> {
-  const chat = cache.open?.id ?? (await requests.createChat());
+  const chat = await chatForFiles();
   if (!chat) return;
   for (const file of files) send(chat, add(chat, { name: file.name || t.pastedFile, file, picture: file.type.startsWith("image/") ? URL.createObjectURL(file) : "" }));
 }
 function add(chat: string, how: Partial<Upload> & { name: string }): Upload {
-  const upload: Upload = { key: ++number, file: null, path: "", id: "", picture: "", sent: 0, failure: "", isFinal: false, ...how };
+  const upload = made(how);
   put(chat, [...uploadsOf(chat), upload]);
   return upload;
 }
 
 // Attaches a file of the workspace as it is now, unless the next message already has it.
 export async function attachPath(path: string): Promise<void> {
-  const chat = await requests.chatToFill();
+  const chat = await chatToFill();
   if (!chat) return;
   asText.get(chat)?.delete(path);
   if (!uploadsOf(chat).some((each) => each.path === path)) void fetchPath(chat, add(chat, { name: path, path })).catch(() => undefined);
@@ -135,10 +181,12 @@ export function detach(chat: string, upload: Upload): void {
   if (upload.path) asText.set(chat, (asText.get(chat) ?? new Set()).add(upload.path));
   put(chat, uploadsOf(chat).filter((each) => each !== upload));
 }
-export function clear(chat: string): void {
-  uploadsOf(chat).forEach((each) => each.picture && URL.revokeObjectURL(each.picture));
+// Takes away the files that have gone with a message. Others may have been attached since.
+export function clear(chat: string, sent: string[]): void {
+  const [gone, rest] = [true, false].map((is) => uploadsOf(chat).filter((each) => sent.includes(each.id) === is)) as [Upload[], Upload[]];
+  gone.forEach((each) => each.picture && URL.revokeObjectURL(each.picture));
   asText.delete(chat);
-  put(chat, NONE);
+  put(chat, rest);
 }
 export function mention(chat: string, file: FileInfo): void {
   if (!uploadsOf(chat).some((each) => each.id === file.id)) add(chat, { name: file.filename, id: file.id, sent: 1 });

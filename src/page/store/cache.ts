@@ -1,7 +1,7 @@
 // What the server has told: chats, what waits for people, what the server runs with, and the turns of the chats that were looked at. It reads what is missing.
 import type { ChatEvent, ChatHistory, Instructions, Interaction, Models, QueuedEntry, Tools } from "../wire";
 import { ApiError, call, chatPath, get, turnPath } from "../wire/api";
-import { byNumber, listed, newChat, nextId, OpenChat, sizeOf, treeOf, trim } from "./open";
+import { byNumber, listed, newChat, nextId, OpenChat, sizeOf, treeOf, trim, UNSENT, unsentOf } from "./open";
 import { Feed } from "../wire/stream";
 import { attempt, changed, state, useSelect } from "./state";
 import { AgentEvent, blank, Chat, isRunning, newTurn, NONE, PendingApproval, PendingInput, take, Turn } from "./turn";
@@ -43,6 +43,11 @@ export const useBranch = (): readonly Turn[] => useSelect(branch);
 export const useChats = (): Map<string, Chat> => (useSelect(() => cache.version), cache.chats);
 
 export const known = (chat: string): OpenChat | undefined => (cache.open?.id === chat ? cache.open : kept.get(chat));
+// Another window has kept a message, or sent one that was kept.
+addEventListener("storage", (e) => {
+  const chat = e.key?.startsWith(UNSENT) && known(e.key.slice(UNSENT.length));
+  if (chat) chat.unsent = unsentOf(chat.id), changed();
+});
 // The entry of the chat that is shown, in the list of chats.
 export const openEntry = (): Chat | null => (cache.open && cache.chats.get(cache.open.id)) ?? null;
 const byAge = (a: Chat, b: Chat): number => (a.updated_at < b.updated_at ? 1 : a.updated_at > b.updated_at ? -1 : 0);
@@ -274,15 +279,15 @@ export async function readQueue(chat: OpenChat): Promise<void> {
   changed();
 }
 
-// What the server told before a reset does not hold any more.
+// What the server told before a reset does not hold any more. What people have begun to write in a chat stays.
 export function reset(): void {
-  kept.clear();
   const { open } = cache;
-  if (!open) return;
-  open.unread = true;
-  open.reading = new Map(); // drops the requests under way
-  for (const turn of open.turns.values()) turn.stale = true;
-  void load(open);
+  for (const chat of open ? [...kept.values(), open] : kept.values()) {
+    chat.unread = true;
+    chat.reading = new Map(); // drops the requests under way
+    for (const turn of chat.turns.values()) turn.stale = true;
+  }
+  if (open) void load(open);
 }
 
 // --- the branch that is shown

@@ -28,24 +28,42 @@ export function newChat(id: string): OpenChat {
   };
 }
 
-// --- what could not be sent, which outlives the page
+// --- what was written but not sent, which outlives the page
 export interface Unsent {
   id: string;
   text: string;
   attachments: string[];
+  why?: string; // the server's words if it refused the message; none: it could not be reached
 }
-const unsentName = (chat: string): string => `unsent:${chat}`;
+export const UNSENT = "unsent:"; // begins the name of a chat's list
 
-function unsentOf(chat: string): Unsent[] {
+export function unsentOf(chat: string): Unsent[] {
   try {
-    return JSON.parse(localStorage.getItem(unsentName(chat)) ?? "[]") as Unsent[];
+    return JSON.parse(localStorage.getItem(UNSENT + chat) ?? "[]") as Unsent[];
   } catch {
     return [];
   }
 }
-export function writeUnsent(chat: string, unsent: Unsent[]): void {
-  if (unsent.length > 0) localStorage.setItem(unsentName(chat), JSON.stringify(unsent));
-  else localStorage.removeItem(unsentName(chat));
+// Changes what is stored, because another window may have kept more.
+export function changeUnsent(chat: OpenChat, how: (all: Unsent[]) => Unsent[]): void {
+  chat.unsent = how(unsentOf(chat.id));
+  if (chat.unsent.length > 0) localStorage.setItem(UNSENT + chat.id, JSON.stringify(chat.unsent));
+  else localStorage.removeItem(UNSENT + chat.id);
+}
+
+export const draftName = (chat: string): string => `draft:${chat}`;
+export const draftOf = (chat: string): string => localStorage.getItem(draftName(chat)) ?? "";
+// `before` is what this window wrote last: the draft of another window is not removed.
+export function writeDraft(chat: string, text: string, before: string): void {
+  if (text) localStorage.setItem(draftName(chat), text);
+  else if (draftOf(chat) === before) localStorage.removeItem(draftName(chat));
+}
+// Makes this the draft of the chat unless it has another one. The box of that chat, if there is one, is told of it as by another window. False: it has another one.
+export function offerDraft(chat: string, text: string): boolean {
+  if (draftOf(chat)) return false;
+  localStorage.setItem(draftName(chat), text);
+  dispatchEvent(new StorageEvent("storage", { key: draftName(chat), oldValue: null, newValue: text }));
+  return true;
 }
 
 export const byNumber = (a: string, b: string): number => Number(a.slice(4)) - Number(b.slice(4));

@@ -5,7 +5,7 @@ import { ApiError, begin, call, chatPath, get, turnPath } from "../wire/api";
 import { branch, cache, earlier, lastTurn, leafOf, openEntry } from "./cache";
 import { answersHere } from "./feed";
 import { AskedFiles, navigation, openChat } from "./navigation";
-import { OpenChat, Unsent, writeUnsent } from "./open";
+import { changeUnsent, offerDraft, OpenChat, Unsent } from "./open";
 import { attempt, changed, state, tell } from "./state";
 import type { Chat, FilesChoice, PendingInput, Turn } from "./turn";
 
@@ -144,59 +144,65 @@ export const restore = (entry: string): Promise<void> => call("POST", `/trash/${
 
 // --- messages
 // "/NAME ARGUMENTS" as the message that it stands for, if the chat's folder has a command or a skill of this name.
-async function expand(typed: string): Promise<ExpandedCommand> {
+async function expand(chat: string, typed: string): Promise<ExpandedCommand> {
   const [, command, args = ""] = /^\/([a-z0-9-]+)(?:\s+([\s\S]*))?$/.exec(typed) ?? [];
   const plain = { user_message: typed };
   if (!command) return plain;
   try {
-    return await call<ExpandedCommand>("POST", `/instructions/expand?chat_id=${cache.open!.id}`, { command, arguments: args });
+    return await call<ExpandedCommand>("POST", `/instructions/expand?chat_id=${encodeURIComponent(chat)}`, { command, arguments: args });
   } catch (error) {
     const isMissing = error instanceof ApiError && (error.status === 404 || error.code === "operator_only");
     if (isMissing || error instanceof TypeError) return plain; // without a server the text is kept as it is
     throw error;
   }
 }
-export async function send(typed: string, attachments: string[]): Promise<boolean> {
-  if (!(await chatToFill())) return false;
-  const chat = cache.open!;
-  let expanded: ExpandedCommand;
+// Sends a message to this chat, whichever is shown by then. Returns why it could not: the server's words, or nothing if it cannot be reached. null: it was sent.
+async function post(chat: OpenChat, typed: string, attachments: string[]): Promise<string | null> {
   try {
-    expanded = await expand(typed);
-  } catch (error) {
-    tell(error instanceof Error ? error.message : String(error));
-    return false;
-  }
-  const text = expanded.user_message;
-  const running = (openEntry()?.status ?? "idle") !== "idle";
-  if (!running) chat.sent = text;
-  changed();
-  const body: Record<string, unknown> = { ...expanded };
-  if (attachments.length > 0) body.attachments = attachments;
-  else if (running) body.if_running = "queue";
-  try {
+    const expanded = await expand(chat.id, typed);
+    const running = (cache.chats.get(chat.id)?.status ?? "idle") !== "idle";
+    if (!running) chat.sent = expanded.user_message;
+    changed();
+    const body: Record<string, unknown> = { ...expanded };
+    if (attachments.length > 0) body.attachments = attachments;
+    else if (running) body.if_running = "queue";
     await begin(`${chatPath(chat.id)}/interactions`, body);
-    return true;
+    return null;
   } catch (error) {
     chat.sent = null;
     changed();
-    if (!(error instanceof TypeError)) {
-      void findFolder(chat.id);
-      tell(error instanceof Error ? error.message : String(error));
-      return false;
-    }
-    // The server cannot be reached: the text is kept here until somebody sends it again.
-    keepUnsent(chat, [...chat.unsent, { id: crypto.getRandomValues(new Uint32Array(2)).join("-"), text, attachments }]);
-    return true;
+    if (error instanceof TypeError) return "";
+    void findFolder(chat.id);
+    const why = error instanceof Error ? error.message : String(error);
+    tell(why);
+    return why;
   }
 }
-function keepUnsent(chat: OpenChat | null, unsent: Unsent[]): void {
-  if (chat) writeUnsent(chat.id, (chat.unsent = unsent));
+// False: it has become the chat's draft again, with its files.
+export async function send(chat: OpenChat, typed: string, attachments: string[]): Promise<boolean> {
+  const why = await post(chat, typed, attachments);
+  return why === null || giveBack(chat, typed, attachments, why);
+}
+// A message that was refused becomes the chat's draft again, unless another one has been begun. Then, or if the server could not be reached, it is kept until
+// somebody sends it again. Returns whether it is kept.
+export function giveBack(chat: OpenChat, text: string, attachments: string[], why: string): boolean {
+  if (why !== "" && offerDraft(chat.id, text)) return false;
+  keepUnsent(chat, (all) => [...all, { id: crypto.getRandomValues(new Uint32Array(2)).join("-"), text, attachments, ...(why && { why }) }]);
+  return true;
+}
+function keepUnsent(chat: OpenChat | null, how: (all: Unsent[]) => Unsent[]): void {
+  if (chat) changeUnsent(chat, how);
   changed();
 }
-export const drop = (unsent: Unsent): void => keepUnsent(cache.open, cache.open?.unsent.filter((each) => each.id !== unsent.id) ?? []);
+export const drop = (unsent: Unsent): void => keepUnsent(cache.open, (all) => all.filter((each) => each.id !== unsent.id));
+const leaving = new Set<string>(); // kept messages that are being sent again
 export async function sendAgain(unsent: Unsent): Promise<void> {
-  drop(unsent);
-  if (!(await send(unsent.text, unsent.attachments)) && cache.open) keepUnsent(cache.open, [...cache.open.unsent, unsent]);
+  const chat = cache.open;
+  if (!chat || leaving.has(unsent.id)) return;
+  leaving.add(unsent.id);
+  const why = await post(chat, unsent.text, unsent.attachments);
+  leaving.delete(unsent.id);
+  keepUnsent(chat, (all) => all.flatMap((each) => (each.id !== unsent.id ? [each] : why === null ? [] : [{ ...each, why: why || undefined }])));
 }
 export const edit = (turn: Turn, text: string, files: FilesChoice = {}): Promise<boolean> => beginFrom(turn, "edit", { new_user_message: text, ...files });
 export const again = (turn: Turn, how: "regenerate" | "resume", model = ""): Promise<boolean> => beginFrom(turn, how, model ? { model } : {});

@@ -394,6 +394,8 @@ export const page: typeof t = {
   failedOf: (n) => `${n} fehlgeschlagen`,
   goToWaiting: "Zu dem gehen, was auf dich wartet",
   chatOptions: "Anweisungen, Aufwand und Vorlagen",
+  stillSending: "Die vorige Nachricht ist noch unterwegs. Diese bleibt hier, bis du sie noch einmal sendest.",
+  tooLateToChange: "Die wartende Nachricht kam an die Reihe, bevor deine Änderung gespeichert war. Dein Text steht im Eingabefeld.",
 };
 
 export const views: typeof v = {

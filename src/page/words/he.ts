@@ -392,6 +392,8 @@ export const page: typeof t = {
   failedOf: (n) => `${n} נכשלו`,
   goToWaiting: "מעבר למה שממתין לך",
   chatOptions: "הנחיות, מאמץ ותבניות",
+  stillSending: "ההודעה הקודמת עדיין בדרך. זו נשארת כאן עד שתישלח שוב.",
+  tooLateToChange: "תורה של ההודעה הממתינה הגיע לפני שהשינוי נשמר. הטקסט שלך נמצא בתיבת ההודעה.",
 };
 
 export const views: typeof v = {

@@ -1,0 +1,418 @@
+"""What people write is lost by nothing: not by a refusal, a slow server, another chat, another window, or a restart."""
+import pytest
+from support.browser import Keys
+from support.provider import Gate, Reply, text
+from support.timing import eventually
+
+pytestmark = pytest.mark.limit(120)
+
+# Requests whose method and path match `window.holding` wait until `letGo`. With an answer given, that is what the page gets in place of the server's: a status
+# and a body, or null if the server cannot be reached.
+HOLD = """
+const ask = window.fetch, held = [];
+window.holding = null;
+window.fetch = async (path, options) => {
+  if (!window.holding || !new RegExp(window.holding).test(`${options?.method ?? 'GET'} ${path}`)) return ask(path, options);
+  const answer = await new Promise((go) => held.push(go));
+  if (answer === undefined) return ask(path, options);
+  if (answer === null) throw new TypeError('Failed to fetch');
+  return new Response(JSON.stringify(answer[1]), {status: answer[0]});
+};
+window.letGo = (answer) => { window.holding = null; held.splice(0).forEach((go) => go(answer)); };
+window.isHeld = () => held.length > 0;
+"""
+MESSAGES = "POST .*/interactions$"
+FULL = [507, {"error": {"code": "storage_full", "message": "no space is left"}}]
+
+
+@pytest.fixture
+def page(server, provider, browse):
+    """A window on chat a. There is a chat b too."""
+    provider.answer_with(lambda request: text("answered"))
+    server.client.turn("a", "this is a")
+    server.client.turn("b", "this is b")
+    return look(browse(server, "/#a", script=HOLD), "a")
+
+
+def look(page, chat):
+    """Opens the chat, and waits until it is shown."""
+    page.open_chat(chat)
+    page.until(lambda: page.all("user-message")[0].text == "this is " + chat, chat)
+    return page
+
+
+def written(page):
+    return page.one("composer").get_attribute("value")
+
+
+def until_written(page, words):
+    page.until(lambda: written(page) == words, f"{words!r} in the box")
+
+
+def until_held(page):
+    page.until(lambda: page.script("return window.isHeld()"), "the request")
+
+
+def hold(page, requests):
+    page.script("window.holding = arguments[0]", requests)
+
+
+def let_go(page, *answer):
+    page.script("window.letGo(...arguments)", *answer)
+
+
+def said(server, chat):
+    return [each["user_message"] for each in server.client.get(f"/chats/{chat}").json["interactions"]]
+
+
+def paste(page, name, kind="text/plain"):
+    page.script("const data = new DataTransfer(); data.items.add(new File(['x'], arguments[0], {type: arguments[1]}));"
+                "document.querySelector('[data-testid=composer]').dispatchEvent(new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true}))", name, kind)
+
+
+def attached(page):
+    return [each.text for each in page.all("attachment") if each.get_attribute("data-state") == "there"]
+
+
+# --- the chat that a message goes to ----------------------------------------------------------------------------------
+
+def test_a_message_goes_to_the_chat_that_it_was_written_in(server, page):
+    hold(page, "POST .*/workspace/files")
+    page.say("for a alone: ask @bob ")
+    until_held(page)
+    look(page, "b")
+    let_go(page)
+    eventually(lambda: said(server, "a") == ["this is a", "for a alone: ask @bob "], "the messages at the server")
+    assert said(server, "b") == ["this is b"]
+    look(page, "a")
+    assert written(page) == ""
+
+
+def test_a_command_waits_in_a_chat_that_is_busy_though_another_one_is_shown(server, provider, page):
+    gate = Gate()
+    provider.plan(text("slow ", gate, "answer"))
+    page.say("a slow one")
+    page.until_text("answer", "slow")
+    hold(page, "POST /instructions/expand")
+    page.say("/nothing of this name")
+    until_held(page)
+    look(page, "b")
+    let_go(page)
+    eventually(lambda: [each["user_message"] for each in server.client.get("/chats/a/queue").json["queue"]] == ["/nothing of this name"], "the messages at the server")
+    gate.release()
+    eventually(lambda: said(server, "a")[1:] == ["a slow one", "/nothing of this name"], "the messages at the server")
+
+
+def test_a_kept_message_stays_in_its_chat_until_it_is_sent(server, page):
+    hold(page, MESSAGES)
+    page.say("kept for a")
+    until_held(page)
+    let_go(page, None)
+    page.until_text("unsent", "kept for a")
+    hold(page, MESSAGES)
+    page.press("send-again")
+    until_held(page)
+    assert "kept for a" in page.script("return localStorage.getItem('unsent:a')"), "a reload would lose it"
+    look(page, "b")
+    let_go(page, FULL)
+    page.until_text("toast", "no space")
+    assert not page.all("unsent")
+    look(page, "a")
+    page.press("send-again")
+    page.gone("unsent")
+    eventually(lambda: said(server, "a")[1:] == ["kept for a"], "the messages at the server")
+    assert page.script("return localStorage.getItem('unsent:a')") is None
+
+
+# --- a message that is refused ----------------------------------------------------------------------------------------
+
+def refused(page, words):
+    hold(page, MESSAGES)
+    page.say(words)
+    until_held(page)
+    until_written(page, "")
+
+
+def test_a_refused_message_comes_back(page):
+    refused(page, "a long message")
+    let_go(page, FULL)
+    until_written(page, "a long message")
+    page.until_text("toast", "no space")
+
+
+def test_a_refused_message_comes_back_to_its_chat(page):
+    refused(page, "a long message")
+    look(page, "b")
+    let_go(page, FULL)
+    page.until_text("toast", "no space")
+    assert written(page) == ""
+    look(page, "a")
+    until_written(page, "a long message")
+
+
+def test_a_refused_message_comes_back_to_a_box_that_was_away(page):
+    refused(page, "a long message")
+    page.press("tab-settings")
+    page.gone("composer")
+    page.press("tab-chat")
+    page.one("composer")
+    let_go(page, FULL)
+    until_written(page, "a long message")
+
+
+def test_a_message_that_is_refused_after_the_view_is_another_comes_back(page):
+    refused(page, "a long message")
+    page.press("tab-settings")
+    page.gone("composer")
+    let_go(page, FULL)
+    page.until_text("toast", "no space")
+    page.press("tab-chat")
+    until_written(page, "a long message")
+
+
+def test_a_message_that_is_refused_for_the_token_is_there_after_the_log_in(page):
+    refused(page, "a long message")
+    let_go(page, [401, {"error": {"code": "invalid_token", "message": "revoked"}}])
+    page.one("log-in")
+    page.driver.refresh()
+    until_written(page, "a long message")
+
+
+def test_a_refused_message_does_not_replace_the_next_one(server, page):
+    refused(page, "the first")
+    page.type("composer", "the second")
+    let_go(page, FULL)
+    page.until_text("unsent", "the first")
+    assert written(page) == "the second"
+    page.press("send-again")
+    page.gone("unsent")
+    eventually(lambda: said(server, "a")[1:] == ["the first"], "the messages at the server")
+    assert written(page) == "the second"
+
+
+def test_a_second_message_waits_for_the_first(server, page):
+    refused(page, "the first")
+    page.say("the second")
+    page.until_text("toast", "still on its way")
+    assert written(page) == "the second"
+    let_go(page)
+    eventually(lambda: said(server, "a")[1:] == ["the first"], "the messages at the server")
+
+
+def test_a_file_that_is_attached_while_a_message_is_sent_stays(server, page):
+    paste(page, "first.txt")
+    page.until(lambda: attached(page) == ["first.txt"])
+    hold(page, MESSAGES)
+    page.say("look at the first")
+    until_held(page)
+    paste(page, "next.txt")
+    page.until(lambda: attached(page) == ["first.txt", "next.txt"])
+    let_go(page)
+    page.until(lambda: attached(page) == ["next.txt"])
+    assert [each["filename"] for each in server.client.get("/chats/a").json["interactions"][-1]["attachments"]] == ["first.txt"]
+
+
+# --- messages that wait for their turn --------------------------------------------------------------------------------
+
+@pytest.fixture
+def waiting(server, provider, page):
+    """A message that waits in chat a, and the gate before its turn."""
+    gate = Gate()
+    provider.plan(text("slow ", gate, "answer"))
+    page.say("a slow one")
+    page.until_text("answer", "slow")
+    page.say("it waits")
+    page.one("queued")
+    return gate
+
+
+def queue(server):
+    return server.client.get("/chats/a/queue").json["queue"]
+
+
+def test_a_waiting_message_shows_what_another_window_made_of_it(server, page, waiting):
+    server.client.request("PATCH", f"/chats/a/queue/{queue(server)[0]['id']}", {"user_message": "changed elsewhere"})
+    page.until(lambda: page.one("queued").get_attribute("value") == "changed elsewhere")
+    page.one("queued").click()
+    page.one("composer").click()
+    waiting.release()
+    eventually(lambda: said(server, "a")[1:] == ["a slow one", "changed elsewhere"], "the messages at the server")
+
+
+def test_a_change_of_a_waiting_message_is_saved_when_the_box_is_left(server, page, waiting):
+    page.type("queued", Keys.END + " longer")
+    page.one("composer").click()
+    eventually(lambda: queue(server)[0]["user_message"] == "it waits longer", "the messages at the server")
+    assert page.one("queued").get_attribute("value") == "it waits longer"
+    page.press("unqueue")
+    page.gone("queued")
+    assert written(page) == "" and not page.all("toast")
+    waiting.release()
+
+
+def test_a_change_that_comes_too_late_goes_to_the_box(server, page, waiting):
+    page.type("composer", "a draft")
+    page.type("queued", Keys.END + " with a long change")
+    waiting.release()
+    page.gone("queued")
+    until_written(page, "a draft\nit waits with a long change")
+    page.until_text("toast", "began before your change")
+    eventually(lambda: said(server, "a")[1:] == ["a slow one", "it waits"], "the messages at the server")
+
+
+def test_a_change_under_way_is_saved_when_another_chat_is_shown(server, page, waiting):
+    page.type("queued", Keys.END + " longer")
+    page.keys(Keys.ALT, Keys.ARROW_DOWN)
+    page.gone("queued")
+    eventually(lambda: queue(server)[0]["user_message"] == "it waits longer", "the messages at the server")
+    waiting.release()
+
+
+# --- two windows on one chat ------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def two(page):
+    """Functions that turn to the first window, and to a second one of the same browser."""
+    first = page.driver.current_window_handle
+    page.driver.switch_to.new_window("tab")
+    second = page.driver.current_window_handle
+    page.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": HOLD})
+    page.open("/#a")
+    page.until_text("user-message", "this is a")
+    return lambda: page.driver.switch_to.window(first), lambda: page.driver.switch_to.window(second)
+
+
+def test_two_windows_share_a_draft(server, page, two):
+    first, second = two
+    first()
+    page.type("composer", "a long draft")
+    second()
+    until_written(page, "a long draft")
+    page.type("composer", "b" + Keys.BACKSPACE)
+    first()
+    page.driver.refresh()
+    until_written(page, "a long draft")
+    page.type("composer", Keys.ENTER)
+    eventually(lambda: said(server, "a")[1:] == ["a long draft"], "the messages at the server")
+    second()
+    until_written(page, "")
+
+
+def test_the_draft_of_another_window_is_not_removed(page, two):
+    first, second = two
+    second()
+    page.type("composer", "of the second")
+    first()
+    until_written(page, "of the second")
+    page.script("localStorage.setItem('draft:a', 'of a third')")  # only other windows hear of it
+    page.type("composer", Keys.CONTROL + "a" + Keys.NULL + Keys.DELETE)
+    until_written(page, "")
+    second()
+    until_written(page, "of a third")
+
+
+def test_two_windows_keep_both_of_their_messages(page, two):
+    first, second = two
+    for turn_to, words in ((first, "kept by the first"), (second, "kept by the second")):
+        turn_to()
+        hold(page, MESSAGES)
+        page.say(words)
+        until_held(page)
+        let_go(page, None)
+        page.until_text("unsent", words)
+    for turn_to in (first, second):
+        turn_to()
+        page.until(lambda: [each.text.split("\n")[0] for each in page.all("unsent")] == ["kept by the first", "kept by the second"])
+    page.driver.refresh()
+    page.until(lambda: len(page.all("unsent")) == 2)
+    page.all("drop-unsent")[0].click()
+    first()
+    page.until(lambda: [each.text.split("\n")[0] for each in page.all("unsent")] == ["kept by the second"])
+
+
+# --- a restart, and a reload ------------------------------------------------------------------------------------------
+
+def test_an_edit_of_a_chat_that_is_not_shown_outlives_a_restart(make_server, provider, browse):
+    provider.answer_with(lambda request: text("answered"))
+    server = make_server(provider)
+    server.client.turn("a", "this is a")
+    server.client.turn("b", "this is b")
+    page = look(browse(server, "/#a", script=HOLD), "a")
+    page.type("composer", Keys.ARROW_UP)
+    page.type("edit-text", Keys.END + " with a long change")
+    look(page, "b")
+    port = server.port
+    server.stop()
+    page.one("offline")
+    make_server(provider, home=server.home, arguments=("--port", str(port)))
+    page.gone("offline")
+    page.open_chat("a")
+    page.until(lambda: page.one("edit-text").get_attribute("value") == "this is a with a long change", "the edit")
+
+
+def test_files_that_are_pasted_at_once_make_one_chat(server, page):
+    page.press("new-chat")
+    page.until(lambda: page.one("welcome"))
+    hold(page, "POST /chats$")
+    paste(page, "one.png", "image/png")
+    paste(page, "two.png", "image/png")
+    until_held(page)
+    let_go(page)
+    page.until(lambda: attached(page) == ["one.png", "two.png"], "both files")
+    assert len(server.client.get("/chats").json["chats"]) == 3
+
+
+def test_the_files_of_a_draft_outlive_a_reload(server, page):
+    paste(page, "first.txt")
+    page.until(lambda: attached(page) == ["first.txt"])
+    paste(page, "next.txt")
+    page.until(lambda: attached(page) == ["first.txt", "next.txt"])
+    page.type("composer", "look at these")
+    page.driver.refresh()
+    page.until(lambda: attached(page) == ["first.txt", "next.txt"])
+    page.all("attachment")[0].find_elements("css selector", "button")[-1].click()
+    page.driver.refresh()
+    page.until(lambda: attached(page) == ["next.txt"])
+    page.type("composer", Keys.ENTER)
+    eventually(lambda: [each["filename"] for each in server.client.get("/chats/a").json["interactions"][-1].get("attachments", [])] == ["next.txt"], "the messages at the server")
+    page.gone("attachment")
+    page.driver.refresh()
+    page.until_text("user-message", "look at these")
+    assert not page.all("attachment")
+
+
+# --- texts that the page itself writes into the box -------------------------------------------------------------------
+
+def test_an_example_replaces_no_draft(page):
+    page.press("new-chat")
+    page.all("example")[0].click()
+    page.until(lambda: written(page) != "")
+    first = written(page)
+    page.all("example")[1].click()
+    page.until(lambda: written(page) not in ("", first))
+    second = written(page)
+    page.type("composer", " and my own words")
+    page.all("example")[0].click()
+    until_written(page, f"{second} and my own words {first}")
+
+
+def test_a_prompt_is_written_at_the_caret(page):
+    page.script("localStorage.setItem('prompts', JSON.stringify([{name: 'mine', text: 'the prompt'}]))")
+    page.driver.refresh()
+    page.until_text("user-message", "this is a")
+    page.type("composer", "before after" + Keys.ARROW_LEFT * 6)
+    page.press("open-options")
+    page.press("use-prompt")
+    until_written(page, "before the prompt after")
+
+
+def test_dictation_keeps_what_is_typed_meanwhile(make_server, provider, browse):
+    provider.audio = Reply([b'{"text": "spoken words"}'], content_type="application/json")
+    server = make_server(provider, config={"audio": {"transcription": "test/listens"}})
+    page = browse(server, flags=("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"))
+    page.type("composer", "start")
+    page.press("microphone")
+    page.until(lambda: page.one("microphone").get_attribute("data-state") == "recording")
+    page.type("composer", " typed meanwhile")
+    page.press("microphone")
+    until_written(page, "start typed meanwhile spoken words")
