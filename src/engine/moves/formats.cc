@@ -146,7 +146,7 @@ Result<std::string> DigestOf(const SourceText& source, decltype(MoveFormat::besi
 // Reads a session once. `sum` gets what counts of it besides its text: the files beside the source do, too.
 Result<FoundSession> Found(const MoveFormat& format, const SourceText& source, std::uint64_t bytes,
                            std::unique_ptr<MovedSession> session, Sha256Sum* sum) {
-  FoundSession found{.format = &format, .source = source.name(), .bytes = bytes};
+  FoundSession found{.format = &format, .source = source.name(), .bytes = bytes, .facts = {}};
   std::string first;
   const auto turns = TRY(MovedTurns::Read(std::move(session), [&](const MovedMessage& message) {
     if (message.kind == MovedMessage::Kind::kPrompt && first.empty()) first = FirstWords(message.text);
