@@ -70,6 +70,10 @@ def paste(page, name, kind="text/plain"):
                 "document.querySelector('[data-testid=composer]').dispatchEvent(new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true}))", name, kind)
 
 
+def sent_files(server):
+    return [each["filename"] for each in server.client.get("/chats/a").json["interactions"][-1].get("attachments", [])]
+
+
 def attached(page):
     return [each.text for each in page.all("attachment") if each.get_attribute("data-state") == "there"]
 
@@ -209,7 +213,7 @@ def test_a_file_that_is_attached_while_a_message_is_sent_stays(server, page):
     page.until(lambda: attached(page) == ["first.txt", "next.txt"])
     let_go(page)
     page.until(lambda: attached(page) == ["next.txt"])
-    assert [each["filename"] for each in server.client.get("/chats/a").json["interactions"][-1]["attachments"]] == ["first.txt"]
+    eventually(lambda: sent_files(server) == ["first.txt"], "the message with its file")
 
 
 # --- messages that wait for their turn --------------------------------------------------------------------------------
@@ -374,7 +378,7 @@ def test_the_files_of_a_draft_outlive_a_reload(server, page):
     page.driver.refresh()
     page.until(lambda: attached(page) == ["next.txt"])
     page.type("composer", Keys.ENTER)
-    eventually(lambda: [each["filename"] for each in server.client.get("/chats/a").json["interactions"][-1].get("attachments", [])] == ["next.txt"], "the messages at the server")
+    eventually(lambda: sent_files(server) == ["next.txt"], "the message with its file")
     page.gone("attachment")
     page.driver.refresh()
     page.until_text("user-message", "look at these")
