@@ -3,7 +3,6 @@ import { createRoot } from "react-dom/client";
 import { Conversation } from "./chat/Conversation";
 import { FolderName } from "./chat/Folder";
 import { Sidebar } from "./chats/Sidebar";
-import { Inbox } from "./inbox/Inbox";
 import { actions, isWriting } from "./keys/actions";
 import { keepFocus } from "./keys/focus";
 import { Palette } from "./keys/Palette";
@@ -18,7 +17,7 @@ import { act, filesIn, notices, useSelect } from "./store/state";
 import { translate } from "./language";
 import { t } from "./texts";
 import { showTheme } from "./theme";
-import { ApiError, logIn, whenTokenChanges } from "./wire/api";
+import { whenTokenChanges } from "./wire/api";
 
 // Rarely used views are loaded when they are opened.
 const Beside = lazy(() => import("./beside/Beside").then((part) => ({ default: part.Beside })));
@@ -26,6 +25,8 @@ const Board = lazy(() => import("./board/Board").then((part) => ({ default: part
 const BranchMap = lazy(() => import("./time/BranchMap").then((part) => ({ default: part.BranchMap })));
 const ChatOptions = lazy(() => import("./chat/ChatOptions").then((part) => ({ default: part.ChatOptions })));
 const Help = lazy(() => import("./keys/Help").then((part) => ({ default: part.Help })));
+const Inbox = lazy(() => import("./inbox/Inbox").then((part) => ({ default: part.Inbox })));
+const LogIn = lazy(() => import("./parts/LogIn").then((part) => ({ default: part.LogIn })));
 const Settings = lazy(() => import("./trace/Settings").then((part) => ({ default: part.Settings })));
 const Trace = lazy(() => import("./trace/Trace").then((part) => ({ default: part.Trace })));
 const TrashView = lazy(() => import("./chats/TrashView").then((part) => ({ default: part.TrashView })));
@@ -57,7 +58,7 @@ function Page() {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, []);
-  if (loggedOut) return <LogIn why={whyLoggedOut} />;
+  if (loggedOut) return <Suspense><LogIn why={whyLoggedOut} /></Suspense>;
   const tab = ([name, icon]: Tab): JSX.Element => (
     <button type="button" key={name} aria-current={view === name ? "page" : undefined} title={t[name]} data-testid={`tab-${name}`}
       onClick={() => navigation.set({ view: name })}>
@@ -163,27 +164,6 @@ function ChatTitle({ id, title }: { id: string | null; title: string }) {
       given.current = e.key === "Escape"; // keeps the old title
       e.currentTarget.blur();
     }} />
-  );
-}
-
-function LogIn({ why }: { why: string }) {
-  const [token, setToken] = useState("");
-  const [wrong, setWrong] = useState("");
-  return (
-    <main className="login" data-testid="login">
-      <h1>{t.name}</h1>
-      <form onSubmit={(e) => {
-        e.preventDefault();
-        logIn(token.trim()).then(() => location.reload(), (error) => setWrong(error instanceof ApiError ? t.wrongToken : t.offline));
-      }}>
-        <p>{t.login}</p>
-        {why && <p>{t.notLetIn(why)}</p>}
-        <label className="field"><span>{t.token}</span><input type="password" autoFocus autoComplete="current-password" data-testid="token" value={token}
-          onChange={(e) => setToken(e.target.value)} /></label>
-        {wrong && <p className="bad" role="alert">{wrong}</p>}
-        <button type="submit" className="primary" data-testid="log-in">{t.logIn}</button>
-      </form>
-    </main>
   );
 }
 

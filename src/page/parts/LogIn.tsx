@@ -1,0 +1,24 @@
+import { useState } from "react";
+import { t } from "../texts";
+import { ApiError, logIn } from "../wire/api";
+
+export function LogIn({ why }: { why: string }) {
+  const [token, setToken] = useState("");
+  const [wrong, setWrong] = useState("");
+  return (
+    <main className="login" data-testid="login">
+      <h1>{t.name}</h1>
+      <form onSubmit={(e) => {
+        e.preventDefault();
+        logIn(token.trim()).then(() => location.reload(), (error) => setWrong(error instanceof ApiError ? t.wrongToken : t.offline));
+      }}>
+        <p>{t.login}</p>
+        {why && <p>{t.notLetIn(why)}</p>}
+        <label className="field"><span>{t.token}</span><input type="password" autoFocus autoComplete="current-password" data-testid="token" value={token}
+          onChange={(e) => setToken(e.target.value)} /></label>
+        {wrong && <p className="bad" role="alert">{wrong}</p>}
+        <button type="submit" className="primary" data-testid="log-in">{t.logIn}</button>
+      </form>
+    </main>
+  );
+}
