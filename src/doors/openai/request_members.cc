@@ -21,10 +21,16 @@ constexpr std::array kReadOfResponses = {"input", "instructions",         "backg
 constexpr std::array kReadForModels = {"tools", "temperature", "top_p"};
 constexpr std::array kReadOfChatsForModels = {"max_completion_tokens", "max_tokens", "stop", "response_format"};
 constexpr std::array kReadOfResponsesForModels = {"max_output_tokens"};
-// For the provider's own records and caches, or no more than a hint.
-constexpr std::array kOfNoEffect = {
-    "user",      "store", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options",
-    "prediction"};
+// For the provider's own records and caches, no more than a hint, or refused unless the value is the usual one.
+constexpr std::array kOfNoEffect = {"user",
+                                    "store",
+                                    "safety_identifier",
+                                    "prompt_cache_key",
+                                    "prompt_cache_retention",
+                                    "prompt_cache_options",
+                                    "prediction",
+                                    "modalities",
+                                    "function_call"};
 
 template <typename Names>
 bool Has(const Names& names, std::string_view name) {

@@ -67,8 +67,9 @@ TEST_CASE_METHOD(EditFixture, "apply_patch: keeps a byte order mark, which the p
           "edited \"f\"");
     CHECK(Read("f") == mark + "A\nb\n");
   }
-  Write("f", "a" + mark + "\nb\n");
-  CHECK(Has(Failure("edit_file", R"({"path":"f","old_text":"a\nc","new_text":""})"), "a<U+FEFF>"));
+  Write("f", "the first line" + mark + "\nb\n");
+  const std::string unseen = R"({"path":"f","old_text":"the first line\nc","new_text":""})";
+  CHECK(Has(Failure("edit_file", unseen), "the first line<U+FEFF>"));
 }
 
 TEST_CASE_METHOD(EditFixture, "Edits of a file with other names say that those keep the old content", "[tools]") {

@@ -301,7 +301,8 @@ TEST_CASE_METHOD(ToolFixture, "read_file: long lines are cut, binary files refus
   Write("binary", std::string("a\0b", 3));
   CHECK(Has(Run("read_file", R"({"path":"binary"})").output, "binary file"));
   Write("latin", "caf\xe9\n");
-  CHECK(Run("read_file", R"({"path":"latin"})").output == "caf\xef\xbf\xbd\n");
+  CHECK(Run("read_file", R"({"path":"latin"})").output ==
+        "caf\xef\xbf\xbd\n(not UTF-8: other bytes are shown as U+FFFD in 1 place)");
 }
 
 TEST_CASE_METHOD(ToolFixture, "list_files: sorted, directories with a slash, capped", "[tools]") {
