@@ -77,6 +77,7 @@ def test_a_chat_that_was_deleted_elsewhere_is_not_shown_again(server, provider, 
     page.until_text("answer", "ok")
     server.client.request("DELETE", "/chats/doomed").expect(200)
     page.one("welcome")
+    page.until(lambda: "doomed" not in page.driver.current_url, "the address of no chat")
     page.driver.back()
     page.until_text("no-such-chat", "doomed")
     assert not page.all("answer")

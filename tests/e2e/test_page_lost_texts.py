@@ -340,6 +340,7 @@ def test_an_edit_of_a_chat_that_is_not_shown_outlives_a_restart(make_server, pro
     provider.answer_with(lambda request: text("answered"))
     server = make_server(provider)
     server.client.turn("a", "this is a")
+    server.client.turn("a", "said next")
     server.client.turn("b", "this is b")
     page = look(browse(server, "/#a", script=HOLD), "a")
     page.type("composer", Keys.ARROW_UP)
@@ -351,7 +352,7 @@ def test_an_edit_of_a_chat_that_is_not_shown_outlives_a_restart(make_server, pro
     make_server(provider, home=server.home, arguments=("--port", str(port)))
     page.gone("offline")
     page.open_chat("a")
-    page.until(lambda: page.one("edit-text").get_attribute("value") == "this is a with a long change", "the edit")
+    page.until(lambda: page.one("edit-text").get_attribute("value") == "said next with a long change", "the edit")
 
 
 def test_files_that_are_pasted_at_once_make_one_chat(server, page):

@@ -35,6 +35,7 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
   const picker = useRef<HTMLInputElement>(null);
   const sending = useRef(false);
   const stored = useRef({ chat, text }); // the draft as this window knows it
+  const received = useRef<string | null>(null); // a text of another window that is about to be drawn
   const wished = useRef(""); // the last text that was given to the box
   const id = useId();
   const found = useCompletion(text, caret);
@@ -42,10 +43,15 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
   const coming = uploads.some((each) => !each.id && !each.failure);
   useEffect(() => {
     const was = stored.current;
-    stored.current = { chat, text };
-    if (was.chat !== chat) writeDraft(was.chat, "", was.text);
-    if (was.chat !== chat && !text && draftOf(chat)) write(draftOf(chat)); // came back before the chat was drawn
-    else if (was.chat !== chat || was.text !== text) writeDraft(chat, text, was.text);
+    // To store a text of another window, perhaps an older one, would take away what has been typed there since.
+    const isReceived = received.current !== null && was.chat === chat;
+    if (text === received.current) received.current = null;
+    if (!isReceived) {
+      stored.current = { chat, text };
+      if (was.chat !== chat) writeDraft(was.chat, "", was.text);
+      if (was.chat !== chat && !text && draftOf(chat)) write(draftOf(chat)); // came back before the chat was drawn
+      else if (was.chat !== chat || was.text !== text) writeDraft(chat, text, was.text);
+    }
     const area = box.current;
     if (area) {
       area.style.height = "auto";
@@ -56,8 +62,10 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
   useEffect(() => {
     const onStorage = (e: StorageEvent): void => {
       if (e.key !== draftName(chat) || box.current?.value !== (e.oldValue ?? "")) return;
-      stored.current = { chat, text: e.newValue ?? "" };
-      write(stored.current.text);
+      received.current = e.newValue ?? "";
+      stored.current = { chat, text: received.current };
+      setText(received.current);
+      setCaret(received.current.length);
     };
     addEventListener("storage", onStorage);
     return () => removeEventListener("storage", onStorage);
@@ -75,8 +83,12 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
     box.current?.focus();
   }, [wish]);
 
+  const put: typeof setText = (next) => {
+    received.current = null;
+    setText(next);
+  };
   const write = (words: string): void => {
-    setText(words);
+    put(words);
     setCaret(words.length);
   };
   const send = async (): Promise<void> => {
@@ -88,7 +100,7 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
     write(""); // what is written from now on is another message
     try {
       const to = known(chat || ((await chatToFill()) ?? "")); // people may look at others meanwhile
-      if (!to) return void (offerDraft(chat, message) || setText((now) => `${message}\n${now}`));
+      if (!to) return void (offerDraft(chat, message) || put((now) => `${message}\n${now}`));
       if (mentionsIn(message).length > 0 && !(await attachMentioned(to.id, message))) return void requests.giveBack(to, message, [], t.uploadInTheWay);
       const ids = uploadsOf(to.id).filter((each) => each.id).map((each) => each.id);
       if (await requests.send(to, message, ids)) clear(to.id, ids);
@@ -97,7 +109,7 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
     }
   };
   const takeLate = (words: string): void => {
-    setText((now) => (now ? `${now}\n${words}` : words));
+    put((now) => (now ? `${now}\n${words}` : words));
     tell(t.tooLateToChange);
   };
   const take = (files: File[]): void => {
@@ -108,7 +120,7 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
     if (!box.current) return;
     const { value, selectionStart: from, selectionEnd: to } = box.current;
     const before = value.slice(0, from), after = value.slice(to);
-    setText(`${before}${/\S$/.test(before) ? " " : ""}${words}${/^\S/.test(after) ? " " : ""}${after}`);
+    put(`${before}${/\S$/.test(before) ? " " : ""}${words}${/^\S/.test(after) ? " " : ""}${after}`);
     box.current.focus();
   };
   const onPaste = (e: ClipboardEvent): void => {
@@ -173,7 +185,7 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
         <textarea ref={box} rows={1} data-testid="composer" aria-label={t.write} placeholder={running ? t.writeNext : t.write} value={text} dir="auto" onPaste={onPaste}
           aria-autocomplete="list" aria-controls={suggestions.length > 0 ? `${id}-list` : undefined} aria-activedescendant={suggestions.length > 0 ? `${id}-${at}` : undefined}
           onChange={(e) => {
-            setText(e.target.value);
+            put(e.target.value);
             setCaret(e.target.selectionStart);
             setClosed(false);
             setAt(0);

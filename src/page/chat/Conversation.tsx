@@ -52,6 +52,7 @@ function Turns({ busy }: { busy: boolean }) {
   const turns = useBranch();
   const title = useChat()?.title;
   const { finding, began } = navigation.use("finding", "began");
+  const isMissing = useSelect(() => cache.open?.missing ?? false);
   useSelect(() => feed.connection); // what could not be read is asked for again
   const [chat] = useState(open ?? NO_CHAT);
   const { sent, unsent } = useSelect(() => ({ sent: cache.open?.sent ?? null, unsent: cache.open?.unsent ?? NO_TEXTS }));
@@ -91,7 +92,7 @@ function Turns({ busy }: { busy: boolean }) {
       {finding && open && <Suspense fallback={null}><FindBar chat={open} window={window} root={root} stamp={`${shown[0]}-${shown[shown.length - 1]}-${rows.length}`} /></Suspense>}
       <div className="turns" role="log" aria-busy={busy} aria-label={title ?? t.newChat} tabIndex={0} data-testid="turns" data-rows={rows.length}
         onCopy={(e) => onCopy(e, rows)}>
-        {turns.length === 0 && open?.missing && (
+        {turns.length === 0 && open && isMissing && (
           <p className="warning" data-testid="no-such-chat">
             <Icon name="alert" size={16} /> <span className="grow">{t.noSuchChat(open.id)}</span><button type="button" onClick={() => navigation.set({ view: "trash" })}>{t.trash}</button>
           </p>
@@ -218,7 +219,7 @@ function Loose({ row, unsent }: { row: ChatRow; unsent: Unsent[] }) {
     <section className="turn unsent" data-testid="unsent">
       <div className="user-message" dir="auto">{kept.text}</div>
       <div className="turn-tools">
-        <span className="bad">{t.notSent}</span>
+        <span className="bad">{kept.why ?? t.notSent}</span>
         <button type="button" data-testid="send-again" onClick={() => void requests.sendAgain(kept)}>{t.sendAgain}</button>
         <button type="button" className="quiet" data-testid="drop-unsent" onClick={() => requests.drop(kept)}>{t.removeQueued}</button>
       </div>
