@@ -559,7 +559,7 @@ def test_the_keys_and_answers_of_the_client_are_documented(offline):
         assert client.end() == 0
     finally:
         client.kill()
-    told = set(re.findall(r"(?:ctrl|alt|shift)-\w+|\btab\b|\bhome\b", client.text))
+    told = set(re.findall(r"(?:ctrl|alt|shift)-\w+|\btab\b|\bhome\b", client.text.lower()))
     page = [cells[0] for cells in rows(ROOT / "docs" / "terminal.md")]
     assert len(told) > 15 and [key for key in told if not any(key in cell.lower() for cell in page)] == []
     assert {"y", "n", "a", "e"} <= letters and [letter for letter in letters if not any(f"`{letter}`" in cell for cell in page)] == []

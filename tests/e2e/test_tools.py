@@ -191,7 +191,7 @@ def test_secrets_of_a_home_that_is_the_workspace_ask(make_server, make_home, pro
     (home.user / "notes").write_text("open")
     box = Box(make_server(provider, home=home), provider)
     assert box.ok("read_file", path="notes") == "open"
-    assert "1 files or directories where the user keeps secrets were not searched" in box.ok("search_files", pattern=SECRET)
+    assert "1 file or directory where the user keeps secrets was not searched" in box.ok("search_files", pattern=SECRET)
     box.server.stop()
     read = tools(call("read_file", {"path": ".ssh/id_rsa"}))
     for mode in ("ask", "read_only"):

@@ -15,8 +15,7 @@ constexpr std::size_t kLongestName = 40;  // characters
 
 // Read by ParseChatCompletion and ParseResponse, for either kind of model.
 constexpr std::array kRead = {"model", "messages", "stream", "stream_options", "n", "metadata", "tool_choice"};
-constexpr std::array kReadOfResponses = {"input", "instructions",         "background",
-                                         "text",  "previous_response_id", "conversation"};
+constexpr std::array kReadOfResponses = {"input", "instructions", "text", "previous_response_id", "conversation"};
 // Read for a model alone.
 constexpr std::array kReadForModels = {"tools", "temperature", "top_p"};
 constexpr std::array kReadOfChatsForModels = {"max_completion_tokens", "max_tokens", "stop", "response_format"};
@@ -44,11 +43,10 @@ bool HasOtherThan(const Json& list, std::string_view only) {
 }
 
 // Whether the member asks for another form of answer, or for other acts, than this server gives.
-bool ChangesAnswer(std::string_view name, const Json& value, Interface interface, bool is_agent) {
+bool ChangesAnswer(std::string_view name, const Json& value, Interface interface) {
   if (name == "top_logprobs") return IsNumberAbove(value, 0);
   if (interface == Interface::kResponses) {
     if (name == "prompt" || name == "max_tool_calls") return !value.is_null();
-    if (name == "background") return !is_agent && value == true;
     if (name == "truncation") return !value.is_null() && value != "auto" && value != "disabled";
     return name == "include" && value.is_array() &&
            std::find(value.begin(), value.end(), Json("message.output_text.logprobs")) != value.end();
@@ -65,7 +63,7 @@ bool ChangesAnswer(std::string_view name, const Json& value, Interface interface
 bool IsRead(std::string_view name, Interface interface, bool is_agent) {
   const bool of_chats = interface == Interface::kChatCompletions;
   if (Has(kRead, name) || (!of_chats && Has(kReadOfResponses, name))) return true;
-  if (is_agent) return false;
+  if (is_agent) return !of_chats && name == "background";  // a model alone answers at once
   return Has(kReadForModels, name) ||
          (of_chats ? Has(kReadOfChatsForModels, name) : Has(kReadOfResponsesForModels, name));
 }
@@ -82,7 +80,7 @@ bool IsUsual(std::string_view name, const Json& value) {
 Result<std::vector<std::string>> LeftOutMembers(const Json& body, Interface interface, bool is_agent) {
   std::vector<std::string> left_out;
   for (const auto& [name, value] : body.items()) {
-    if (ChangesAnswer(name, value, interface, is_agent)) {
+    if (ChangesAnswer(name, value, interface)) {
       return Fail(Invalid("unsupported_value", "\"" + name + "\" is not supported with this value", name));
     }
     if (IsRead(name, interface, is_agent) || Has(kOfNoEffect, name) || IsUsual(name, value)) continue;
