@@ -357,7 +357,7 @@ def test_the_end_is_not_hidden_behind_emptiness(server, provider, browse, tool):
     page.until(lambda: any("empty lines" in each.text for each in page.all("gap")), "the lines that are left out")
     card = page.one("approval-card").text
     assert "400 empty lines" in card or "401 empty lines" in card, card
-    assert "3,000 blanks" in card and "touch this too" in card
+    assert "3,000 spaces" in card and "touch this too" in card
     assert page.script("const p = document.querySelector('[data-testid=approval-card] pre:last-of-type'); return [...document.querySelectorAll('[data-testid=approval-card] pre')]"
                        ".every((each) => each.scrollHeight <= each.clientHeight + 2)"), "the whole text is visible at once"
     page.press("deny")

@@ -92,7 +92,7 @@ def test_what_does_not_fit_is_said_and_a_run_can_be_stopped(page, provider):
     gate.wait_reached()
     page.press("what-if-stop")
     gate.wait_left()
-    page.until_text("what-if-state", "broken off")
+    page.until_text("what-if-state", "interrupted")
     go_to(page, "ANSWER")
     assert offered(page) == ["say"] and not page.all("what-if-keep"), "a turn has one message"
 
