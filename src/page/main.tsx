@@ -1,8 +1,9 @@
-import { Component, lazy, ReactNode, Suspense, useEffect, useRef, useState } from "react";
+import { Component, lazy, ReactNode, Suspense, useEffect, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { Conversation } from "./chat/Conversation";
 import { FolderName } from "./chat/Folder";
-import { Sidebar } from "./chats/Sidebar";
+import { filesIn } from "./chat/uploads";
+import { Sidebar, TitleField } from "./chats/Sidebar";
 import { actions, isWriting } from "./keys/actions";
 import { keepFocus } from "./keys/focus";
 import { Palette } from "./keys/Palette";
@@ -12,8 +13,7 @@ import { Icon, IconName } from "./parts/Icon";
 import { cache, useChat, useOpen } from "./store/cache";
 import { feed, start } from "./store/feed";
 import { closeBeside, navigation, showBeside, toggleMenu, View } from "./store/navigation";
-import * as requests from "./store/requests";
-import { act, filesIn, notices, useSelect } from "./store/state";
+import { act, notices, useSelect } from "./store/state";
 import { translate } from "./language";
 import { t } from "./texts";
 import { showTheme } from "./theme";
@@ -149,22 +149,9 @@ function takeDroppedFiles(): void {
 // The title of the chat, which a click makes editable.
 function ChatTitle({ id, title }: { id: string | null; title: string }) {
   const [naming, setNaming] = useState(false);
-  const given = useRef(false);
   if (!id) return <h1 className="chat-name">{t.newChat}</h1>;
   if (!naming) return <h1 className="chat-name" dir="auto"><button type="button" className="quiet" title={t.rename} data-testid="title" onClick={() => setNaming(true)}>{title || t.untitled}</button></h1>;
-  return (
-    <input className="chat-name" autoFocus aria-label={t.rename} data-testid="title-input" dir="auto" defaultValue={title} onFocus={(e) => e.target.select()}
-      onBlur={(e) => {
-      if (!given.current && e.target.value.trim() && e.target.value !== title) void requests.rename(id, e.target.value);
-      given.current = false;
-      setNaming(false);
-    }} onKeyDown={(e) => {
-      if (e.key !== "Escape" && e.key !== "Enter") return;
-      e.preventDefault(); // so that the next focused element does not get the key
-      given.current = e.key === "Escape"; // keeps the old title
-      e.currentTarget.blur();
-    }} />
-  );
+  return <TitleField className="chat-name" id={id} title={title} testid="title-input" onEnd={() => setNaming(false)} />;
 }
 
 // The window's title and icon show the state while people look at another window.

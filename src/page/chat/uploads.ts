@@ -207,3 +207,11 @@ export function mentionBefore(text: string): { from: number; word: string } | nu
   const found = /(?:^|[ \n])@(?:"([^"\n]*)|([^\s"]*))$/.exec(text);
   return found && { from: text.lastIndexOf("@", text.length - 1 - (found[1] ?? found[2]!).length), word: found[1] ?? found[2]! };
 }
+
+// The files that are dropped. A folder comes as a file that cannot be read.
+export function filesIn(dropped: DataTransfer | null): File[] {
+  const items = [...(dropped?.items ?? [])], folders = items.filter((each) => each.webkitGetAsEntry()?.isDirectory);
+  if (folders.length > 0) tell(t.noFolders);
+  const unreadable = new Set(folders.map((each) => each.getAsFile()?.name));
+  return [...(dropped?.files ?? [])].filter((each) => !unreadable.has(each.name));
+}

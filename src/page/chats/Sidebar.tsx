@@ -3,11 +3,12 @@ import { SaveLink } from "../chat/Attachments";
 import { useWindow } from "../list/Rows";
 import type { Row } from "../list/window";
 import { Icon } from "../parts/Icon";
+import { filesIn } from "../chat/uploads";
 import { useAway } from "../parts/hooks";
 import { cache, inOrder, useChats, useOpen } from "../store/cache";
 import { leave, navigation, openChat } from "../store/navigation";
 import * as requests from "../store/requests";
-import { attempt, filesIn, tell, useSelect } from "../store/state";
+import { attempt, tell, useSelect } from "../store/state";
 import type { Chat } from "../store/turn";
 import { t } from "../texts";
 import type { SearchMatches } from "../wire";
@@ -219,29 +220,32 @@ interface ItemProps {
   onDrag: (chat: string | null) => void;
 }
 
+// Takes a new title of a chat. It is saved when the field is left, and Escape keeps the old one.
+export function TitleField({ id, title, testid, className, onEnd }: { id: string; title: string; testid: string; className?: string; onEnd: () => void }) {
+  const given = useRef(false);
+  return (
+    <input className={className} autoFocus aria-label={t.rename} data-testid={testid} dir="auto" defaultValue={title} onFocus={(e) => e.target.select()} onBlur={(e) => {
+      if (!given.current && e.target.value.trim() && e.target.value !== title) void requests.rename(id, e.target.value);
+      onEnd();
+    }} onKeyDown={(e) => {
+      if (e.key !== "Escape" && e.key !== "Enter") return;
+      e.preventDefault(); // so that the next focused element does not get the key
+      given.current = e.key === "Escape";
+      e.currentTarget.blur();
+    }} />
+  );
+}
+
 function Item({ chat, current, chosen, onChoose, onDrag }: ItemProps) {
   const [naming, setNaming] = useState(false);
   const [menu, setMenu] = useState(false);
   const place = useRef<HTMLLIElement>(null);
-  const given = useRef(false);
   const close = useCallback(() => setMenu(false), []);
   useAway(place, menu, close);
   const title = chat.title || t.untitled;
   const where = usePlace();
   if (naming) {
-    return (
-      <li {...where}><input autoFocus aria-label={t.rename} data-testid="rename" dir="auto" defaultValue={chat.title} onFocus={(e) => e.target.select()} onBlur={(e) => {
-        const title = e.target.value.trim();
-        if (!given.current && title && title !== chat.title) void requests.rename(chat.id, title);
-        given.current = false;
-        setNaming(false);
-      }} onKeyDown={(e) => {
-        if (e.key !== "Escape" && e.key !== "Enter") return;
-        e.preventDefault();
-        given.current = e.key === "Escape"; // keeps the old title
-        e.currentTarget.blur();
-      }} /></li>
-    );
+    return <li {...where}><TitleField id={chat.id} title={chat.title} testid="rename" onEnd={() => setNaming(false)} /></li>;
   }
   return (
     <li ref={place} {...where} className={current ? "current" : ""} data-testid="chat-item" data-chat={chat.id} data-status={chat.status} data-shelf={chat.shelf} draggable onDragStart={(e) => {

@@ -1,6 +1,6 @@
 // What the server has told: chats, what waits for people, what the server runs with, and the turns of the chats that were looked at. It reads what is missing.
 import type { ChatEvent, ChatHistory, Instructions, Interaction, Models, QueuedEntry, Tools } from "../wire";
-import { ApiError, call, chatPath, get, turnPath } from "../wire/api";
+import { ApiError, call, chatPath, get, isNotFound, turnPath } from "../wire/api";
 import { byNumber, listed, newChat, nextId, OpenChat, sizeOf, treeOf, trim, UNSENT, unsentOf } from "./open";
 import { Feed } from "../wire/stream";
 import { attempt, changed, state, useSelect } from "./state";
@@ -215,7 +215,7 @@ export function load(chat: OpenChat, before?: string): Promise<void> {
       // A chat that was read before knows how far that went.
       if (before || !chat.loaded) chat.previous = page.previous ?? null;
     } catch (error) {
-      if (!(error instanceof ApiError && error.status === 404)) throw error;
+      if (!isNotFound(error)) throw error;
       chat.missing = true;
     }
     if (!before) {

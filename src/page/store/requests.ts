@@ -1,7 +1,7 @@
 // What people ask of the server. What comes of it is told by the feed, to this window as to all others.
 import { t } from "../texts";
 import type { BranchRemoved, ChangeChatRequest, ExpandedCommand, FilesPreview, Tools, Trash } from "../wire";
-import { ApiError, begin, call, chatPath, get, turnPath } from "../wire/api";
+import { ApiError, begin, call, chatPath, get, isNotFound, turnPath } from "../wire/api";
 import { branch, cache, earlier, lastTurn, leafOf, openEntry } from "./cache";
 import { answersHere } from "./feed";
 import { AskedFiles, navigation, openChat } from "./navigation";
@@ -103,8 +103,12 @@ export async function remove(chats: string[]): Promise<void> {
   const deleted: string[] = [];
   await attempt(async () => {
     for (const chat of chats) {
-      const gone = await call("DELETE", chatPath(chat)).catch((error) => error instanceof ApiError && error.status === 404 ? "gone" : Promise.reject(error));
-      if (gone !== "gone") deleted.push(chat); // else somebody else has deleted it
+      try {
+        await call("DELETE", chatPath(chat));
+        deleted.push(chat);
+      } catch (error) {
+        if (!isNotFound(error)) throw error; // else somebody else has deleted it
+      }
     }
   });
   const putBack = async (): Promise<void> => {
@@ -151,7 +155,7 @@ async function expand(chat: string, typed: string): Promise<ExpandedCommand> {
   try {
     return await call<ExpandedCommand>("POST", `/instructions/expand?chat_id=${encodeURIComponent(chat)}`, { command, arguments: args });
   } catch (error) {
-    const isMissing = error instanceof ApiError && (error.status === 404 || error.code === "operator_only");
+    const isMissing = isNotFound(error) || (error instanceof ApiError && error.code === "operator_only");
     if (isMissing || error instanceof TypeError) return plain; // without a server the text is kept as it is
     throw error;
   }

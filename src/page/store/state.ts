@@ -1,6 +1,5 @@
 // The parts of the page's state, and how components read them: each component selects the values that it draws. One part is what the page tells people.
 import { useRef, useSyncExternalStore } from "react";
-import { t } from "../texts";
 
 const listeners = new Set<() => void>();
 let waits = false;
@@ -73,14 +72,6 @@ const dismiss = (toast: Toast): void => notices.set({ toasts: notices.toasts.fil
 export function act(toast: Toast): void {
   dismiss(toast);
   toast.action?.run();
-}
-
-// The files that are dropped. A folder comes as a file that cannot be read.
-export function filesIn(dropped: DataTransfer | null): File[] {
-  const items = [...(dropped?.items ?? [])], folders = items.filter((each) => each.webkitGetAsEntry()?.isDirectory);
-  if (folders.length > 0) tell(t.noFolders);
-  const unreadable = new Set(folders.map((each) => each.getAsFile()?.name));
-  return [...(dropped?.files ?? [])].filter((each) => !unreadable.has(each.name));
 }
 
 // A screen reader says the same words a second time only if they differ.

@@ -13,7 +13,7 @@ import { t } from "../texts";
 import { v } from "../texts_of_views";
 import { setTheme, themeNow } from "../theme";
 import type { ChangeChatRequest, ChatGrants, Grants as Standing } from "../wire";
-import { ApiError, call, chatPath, get, hasToken, logOut } from "../wire/api";
+import { call, chatPath, get, hasToken, isNotFound, logOut } from "../wire/api";
 import { Devices } from "./Devices";
 import { Providers } from "./Providers";
 import { Rules } from "./Rules";
@@ -157,7 +157,7 @@ async function readAll(chat: string | undefined): Promise<Grant[]> {
   const standing = (await get<Standing>("/grants")).grants.map((each): Grant => ({ ...parts(each), path: `/grants/${each.id}`, input: each.pattern ?? each.tool_input, scope: "always" }));
   if (!chat) return standing;
   const path = `${chatPath(chat)}/grants`;
-  const { grants } = await get<ChatGrants>(path).catch((error) => (error instanceof ApiError && error.status === 404 ? { grants: [] } : Promise.reject(error)));
+  const { grants } = await get<ChatGrants>(path).catch((error) => (isNotFound(error) ? { grants: [] } : Promise.reject(error)));
   const inputs = await inputsOf(new Set(grants.flatMap((each) => (each.pattern ? [] : [each.arguments_digest ?? ""])))).catch(() => new Map<string, string>());
   return [...standing, ...grants.map((each): Grant => ({ ...parts(each), path: `${path}/${each.id}`, input: each.pattern ?? inputs.get(each.arguments_digest ?? ""), scope: "chat" }))];
 }

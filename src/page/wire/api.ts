@@ -10,6 +10,8 @@ export class ApiError extends Error {
   }
 }
 
+export const isNotFound = (error: unknown): boolean => error instanceof ApiError && error.status === 404;
+
 // Called on 401. `why` is the server's message if the token is invalid, and empty if there was none.
 let onLoggedOut: (why: string) => void = () => undefined;
 export function whenLoggedOut(call: (why: string) => void): void {
