@@ -237,16 +237,21 @@ def test_an_acknowledged_answer_is_never_asked_for_again(make_server, make_home,
         provider.forget_plan()
 
 
-def test_a_damaged_journal_is_named_and_left_alone(make_server, make_home, provider):
-    home = make_home()
+def journal_of_the_killed(make_server, home, provider, reply, until):
+    """The journal of an interaction whose server was killed at this event."""
     server = make_server(provider, home=home)
     server.check_files = False
-    provider.plan(text("half", Gate()))
+    provider.plan(reply)
     stream = server.client.start("c", "x")
-    stream.until("text_delta")
+    stream.until(until)
     server.kill()
     stream.close()
-    file = journal(home, "c", "int_001")
+    return journal(home, "c", "int_001")
+
+
+def test_a_damaged_journal_is_named_and_left_alone(make_server, make_home, provider):
+    home = make_home()
+    file = journal_of_the_killed(make_server, home, provider, text("half", Gate()), "text_delta")
     damaged = bytearray(file.read_bytes())
     damaged[len(damaged.split(b"\n")[0]) + 20] ^= 1
     file.write_bytes(damaged)
@@ -269,14 +274,7 @@ def test_a_damaged_journal_is_named_and_left_alone(make_server, make_home, provi
 def test_a_journal_whose_first_line_has_zeros_is_named_and_left_alone(make_server, make_home, provider):
     """Reported: it looked like one that was never written, and was deleted without a word."""
     home = make_home()
-    server = make_server(provider, home=home)
-    server.check_files = False
-    provider.plan(tools(call("write_file", {"path": "x", "content": "1"})))
-    stream = server.client.start("c", "x")
-    stream.until("approval_required")
-    server.kill()
-    stream.close()
-    file = journal(home, "c", "int_001")
+    file = journal_of_the_killed(make_server, home, provider, tools(call("write_file", {"path": "x", "content": "1"})), "approval_required")
     damaged = bytearray(file.read_bytes())
     damaged[100:130] = bytes(30)
     file.write_bytes(damaged)
