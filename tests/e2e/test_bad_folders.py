@@ -186,7 +186,7 @@ def test_what_cannot_be_read_in_a_folder_is_named_by_searches(nobody):
     (one / "file").chmod(0)
     for path in ({}, {"path": "."}):
         assert nobody.call("a", "search_files", {"pattern": "needle", **path}) == '(no line matches)\n(not searched, because they cannot be read: "closed" and 1 more)'
-    assert "(incomplete: 1 directories cannot be read)" in nobody.call("a", "find_files", {"pattern": "**/x"})
+    assert "(incomplete: 1 directory cannot be read)" in nobody.call("a", "find_files", {"pattern": "**/x"})
     (one / "closed").chmod(0o755)
 
 

@@ -565,7 +565,8 @@ class FindFilesTool final : public PathTool {
     const bool cancelled = context.stop.stop_requested();
     if (cancelled) text += "(incomplete: cancelled)\n";
     if (walk.unread() > 0) {
-      text += "(incomplete: " + std::to_string(walk.unread()) + " directories cannot be read)\n";
+      const char* const what = walk.unread() == 1 ? " directory" : " directories";
+      text += "(incomplete: " + std::to_string(walk.unread()) + what + " cannot be read)\n";
     }
     if (!walk.complete() && !cancelled) text += "(incomplete: there are too many files; give a path)\n";
     text.pop_back();
