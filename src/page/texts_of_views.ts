@@ -133,7 +133,7 @@ export const v = {
   serversMean: "An MCP server gives the agent more tools; each of them asks you before its first call, and again whenever it changes.",
   addServer: "Add an MCP server",
   serverKind: "What it is",
-  serverAddress: "Address (https://…)",
+  serverAddress: "Address (URL)",
   serverProgram: "Program on this machine",
   serverName: "Name (its tools begin with it)",
   serverWords: "Arguments, one per line",

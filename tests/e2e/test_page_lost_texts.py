@@ -302,6 +302,12 @@ def test_two_windows_share_a_draft(server, page, two):
     until_written(page, "")
 
 
+def test_letters_of_another_window_that_come_at_once_are_all_shown(page):
+    page.script("""for (const [before, now] of [[null, 'o'], ['o', 'of'], ['of', 'of b']])
+                     dispatchEvent(new StorageEvent('storage', {key: 'draft:a', oldValue: before, newValue: now}));""")
+    until_written(page, "of b")
+
+
 def test_the_draft_of_another_window_is_not_removed(page, two):
     first, second = two
     second()

@@ -89,8 +89,10 @@ def test_enter_that_comes_while_the_menu_is_made_takes_nothing(attached, server,
     opens(chat.type("/branches"), "› /branches")
     os.kill(server.process.pid, signal.SIGSTOP)
     try:
-        chat.type(" ").quiet(0.2)  # it asks the server for the branches
-        chat.type("\r").quiet(0.1)
+        chat.type(" ")
+        eventually(lambda: chat.unread() == 0, "the space is read, and the server asked for the branches")
+        chat.type("\r")
+        eventually(lambda: chat.unread() == 1, "Enter waits")
     finally:
         os.kill(server.process.pid, signal.SIGCONT)
     opens(chat, "› 1. first", "  2. other")

@@ -61,7 +61,8 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
   // Shows what another window writes, unless something else is written here. A message that was refused comes back in this way too.
   useEffect(() => {
     const onStorage = (e: StorageEvent): void => {
-      if (e.key !== draftName(chat) || box.current?.value !== (e.oldValue ?? "")) return;
+      const shown = received.current ?? box.current?.value; // what was received may not have been drawn yet
+      if (e.key !== draftName(chat) || shown !== (e.oldValue ?? "")) return;
       received.current = e.newValue ?? "";
       stored.current = { chat, text: received.current };
       setText(received.current);

@@ -18,6 +18,7 @@ PASTE_BEGIN, PASTE_END = b"\x1b[200~", b"\x1b[201~"
 ESCAPES = re.compile(rb"\x1b\][^\x07]*\x07|\x07|\x1b\[[0-9;?<>]*[A-Za-z]|\x1b[=>()][0-9A-B]?|\x1b[78]|\r")
 # Sequences unknown to pyte, which would draw their last letter or underline.
 ASKS_FOR_KEYS = re.compile(rb"\x1b\[[<>][0-9;]*[um]")
+TIOCGPTPEER = 0x5441  # the program's side of a pseudo-terminal; no constant of Python's
 QUIET = 0.6  # seconds; a key pressed sooner after a question appeared does not answer it
 
 
@@ -117,6 +118,14 @@ class Terminal:
             while (part := self._read(0)):
                 self.raw += part
         return self
+
+    def unread(self):
+        """How many bytes of what was typed the program has not read."""
+        terminal = fcntl.ioctl(self.fd, TIOCGPTPEER, os.O_RDONLY | os.O_NOCTTY)
+        try:
+            return struct.unpack("i", fcntl.ioctl(terminal, termios.FIONREAD, bytes(4)))[0]
+        finally:
+            os.close(terminal)
 
     def resize(self, columns, rows):
         while (part := self._read(0)):
