@@ -9,7 +9,7 @@ import pytest
 from support.client import Client
 from support.history import Follower, Refused, begin, verify_database
 from support.provider import Gate, call, text, tools
-from support.timing import SLACK, SOON, eventually
+from support.timing import SLACK, SOON, eventually, halt
 
 FREE = 15
 AWAY = float(os.environ.get("REPRISE_CLUSTER_AWAY", "12"))  # seconds; 60 in the study
@@ -171,7 +171,7 @@ def test_10_the_database_is_away_for_long(own_postgres, make_cluster, provider, 
     else:
         everyone = [own_postgres.process.pid, *own_postgres.children()]
         for pid in everyone:
-            os.kill(pid, signal.SIGSTOP)
+            halt(pid)
     since = time.monotonic()
     provider.plan(text("done"))
     for gate in gates:

@@ -6,7 +6,7 @@ import time
 import pytest
 from support.history import Follower, Refused, answers_at, begin, shown, verify_database
 from support.provider import Gate, call, text, tools
-from support.timing import SLACK, SOON, eventually
+from support.timing import SLACK, SOON, eventually, halt
 
 FREE = 15  # seconds within which the chats of a dead server are free
 
@@ -147,7 +147,7 @@ def test_5_and_12_an_owner_that_is_away_for_long_comes_back(make_cluster, provid
     shown(owner.client, *waits)
     away = time.monotonic()
     if fault == "paused":
-        owner.process.send_signal(signal.SIGSTOP)
+        halt(owner.process.pid)
     elif fault == "cut off":
         cluster.ways[1].cut()
     else:

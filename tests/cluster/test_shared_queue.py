@@ -8,7 +8,7 @@ import pytest
 from support.feed import Feed
 from support.history import Follower, begin, verify_database
 from support.provider import Gate, call, text, tools
-from support.timing import SLACK, SOON, at_once, eventually
+from support.timing import SLACK, SOON, at_once, eventually, halt
 
 FREE = 15
 
@@ -281,7 +281,7 @@ def test_a_server_that_slept_tells_its_clients_what_became_of_their_messages(mak
     gate, run = busy(cluster, provider, history, at=1)
     provider.answer_with(lambda r: text(f"re: {r.last['content']}"))
     asleep, _ = enqueue(clients[0], "of the sleeper")
-    cluster.servers[0].process.send_signal(signal.SIGSTOP)
+    halt(cluster.servers[0].process.pid)
     gate.release()
     eventually(lambda: ran(clients[1]) == ["first", "of the sleeper"], "it runs elsewhere", FREE * SLACK)
     cluster.servers[0].process.send_signal(signal.SIGCONT)

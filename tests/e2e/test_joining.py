@@ -15,7 +15,7 @@ import uuid
 
 import pytest
 from support.server import BINARY, Home
-from support.timing import SLACK, SOON, eventually
+from support.timing import SLACK, SOON, eventually, halt
 
 CTRL_D = b"\x04"
 TURNS = int(os.environ.get("REPRISE_JOINING_TURNS", "60"))
@@ -259,7 +259,7 @@ def test_a_model_is_said_with_each_message(place, open_client):
 
 def test_a_server_that_comes_in_place_of_another_with_another_model(place, open_client):
     client = open_client(*arguments_of(USUAL, place))
-    os.kill(client.pid, signal.SIGSTOP)  # otherwise it starts one itself at once
+    halt(client.pid)  # otherwise it starts one itself at once
     os.kill(int((place.data / ".lock").read_text().split()[0]), 9)
     eventually(lambda: not place.is_used(), "the server has ended")
     open_client(*arguments_of(USUAL, place), REPRISE_MODEL="p/second")

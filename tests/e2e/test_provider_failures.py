@@ -8,6 +8,7 @@ import time
 import pytest
 from support.provider import CUT, Gate, Reply, call, delta, ending, failure, sse, text, tools
 from support.server import API_KEY
+from support.timing import halt
 
 
 def failing_turn(server, provider, *replies, chat="c", code=None):
@@ -143,7 +144,7 @@ def test_an_answer_that_came_while_the_process_was_stopped_counts(make_server, p
     stream = server.client.start("c", "hello")
     stream.until("text_delta")
     gate.wait_reached()
-    os.kill(server.process.pid, signal.SIGSTOP)
+    halt(server.process.pid)
     gate.release()
     time.sleep(3 * limit)  # on purpose: the limit passes while the process is stopped
     os.kill(server.process.pid, signal.SIGCONT)

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from support.provider import call, text, tools
-from support.timing import eventually
+from support.timing import eventually, halt
 from test_folder_config import own_configuration
 
 ESC, UP, DOWN, TAB, CLEAR, CTRL_C = b"\x1b", b"\x1b[A", b"\x1b[B", b"\t", b"\x15", b"\x03"
@@ -82,15 +82,21 @@ def test_keys_that_come_before_the_menu_choose_nothing(attached, server):
     opens(chat.type("/mo"), "› /model").type("re\r").until("there is no such command").ready()
 
 
+def is_asked(server):
+    """Whether a request lies at the server that it has not read."""
+    sockets = [line.split() for line in open("/proc/net/tcp")][1:]
+    return any(int(local.split(":")[1], 16) == server.port and int(queues.split(":")[1], 16) > 0 for _, local, _, _, queues, *_ in sockets)
+
+
 def test_enter_that_comes_while_the_menu_is_made_takes_nothing(attached, server, provider):
     provider.answer_with(lambda request: text("fine"))
     chat = attached()
     chat.say("first").until("fine").ready().say("/edit 1 other").until("fine").ready()
     opens(chat.type("/branches"), "› /branches")
-    os.kill(server.process.pid, signal.SIGSTOP)
+    halt(server.process.pid)
     try:
         chat.type(" ")
-        eventually(lambda: chat.unread() == 0, "the space is read, and the server asked for the branches")
+        eventually(lambda: chat.unread() == 0 and is_asked(server), "the server is asked for the branches")
         chat.type("\r")
         eventually(lambda: chat.unread() == 1, "Enter waits")
     finally:

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 
-from .timing import SLACK
+from .timing import SLACK, halt
 
 NOBODY = 65534
 # A prefix for a program that must end with us, however we end.
@@ -62,7 +62,7 @@ class Postgres:
 
     def crash(self):
         """Kills all its processes at once. The main process is stopped first, so that it starts no others."""
-        self.process.send_signal(signal.SIGSTOP)
+        halt(self.process.pid)
         children = self.children()
         self.process.kill()
         for pid in children:

@@ -13,7 +13,7 @@ import time
 
 from .postgres import ENDS_WITH_US, NOBODY, as_nobody
 from .s3 import free_ports
-from .timing import SLACK
+from .timing import SLACK, halt
 
 PROGRAM = pathlib.Path("/usr/bin/redis-server")
 
@@ -46,7 +46,7 @@ class Redis:
         self.process.wait()
 
     def freeze(self):
-        self.process.send_signal(signal.SIGSTOP)
+        halt(self.process.pid)
 
     def thaw(self):
         self.process.send_signal(signal.SIGCONT)

@@ -1,6 +1,8 @@
 """Time limits. A wait ends as soon as its condition holds; the limit only bounds it."""
 import concurrent.futures
 import os
+import pathlib
+import signal
 import threading
 import time
 
@@ -19,6 +21,15 @@ def eventually(condition, what, limit=SOON):
             return value
         assert time.monotonic() < deadline, f"not within {limit:.0f} s: {what}"
         time.sleep(0.005)
+
+
+def halt(pid):
+    """Stops a process until SIGCONT. The signal alone leaves its threads running for a moment, longer on a busy machine."""
+    def is_stopped():
+        states = [task.read_text().rsplit(")", 1)[1].split()[0] for task in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")]
+        return states and all(state == "T" for state in states)
+    os.kill(pid, signal.SIGSTOP)
+    eventually(is_stopped, f"process {pid} has stopped")
 
 
 def median(values):
