@@ -83,7 +83,7 @@ void RunStream::Attach(const std::string& interaction) {
 void RunStream::Resume() {
   is_attached_ = !interaction_.empty();
   is_live_ = !is_attached_;
-  if (!is_attached_) heard_.clear(), state_ = {};  // of a message that could not begin
+  if (!is_attached_) heard_.clear(), state_ = {}, last_seq_ = 0;  // of a message that could not begin
   stream_ = is_attached_
                 ? server_.Stream("GET", path() + "/events?after_seq=" + std::to_string(last_seq_), Json(nullptr))
                 : server_.Stream("POST", start_path_, start_body_, key_);

@@ -446,6 +446,7 @@ void TerminalClient::HearOfOthers() {
       started_.push_back(TextMember(event->data, "interaction_id"));
     }
     const bool opens_again = event->name == "open" && std::exchange(catches_up_, false);
+    if (opens_again && lost_) FollowAgain();
     if (!opens_again && event->name != "reset") continue;
     const auto chat = server_.Call("GET", path_);
     if (!chat) continue;

@@ -72,8 +72,10 @@ bool TerminalClient::TakesBackLost(QueuedText& waiting) {
       if (TextMember(each, "user_message") == waiting.text) waiting.id = TextMember(each, "id");
     }
   }
-  const auto removed =
-      waiting.id.empty() ? Fail(Reason::kNotFound, "") : Call("DELETE", path_ + "/queue/" + waiting.id);
+  const auto remove = [&] { return Call("DELETE", path_ + "/queue/" + waiting.id); };
+  auto removed = waiting.id.empty() ? Fail(Reason::kNotFound, "") : remove();
+  // What a server did whose answer was lost with it shows at the next one: a message that is gone is sent again below.
+  if (!removed && HowLost(removed.error()) == Loss::kBroken) removed = remove();
   if (removed) {
     ReturnToLine(waiting.text, "the server was lost");
     return true;

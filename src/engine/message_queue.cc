@@ -283,10 +283,19 @@ void MessageQueues::Stuck(QueuedRun& run, Error error) {
 }
 
 std::optional<ClientRequest> MessageQueues::RequestOf(const ChatId& chat, const std::string& key) {
+  const auto is_meant = [&](const QueuedMessage& message) { return message.request && message.request->key == key; };
+  {
+    const MutexLock lock(mutex_);  // here are also those that are about to begin, and are no longer stored
+    if (const auto found = queues_.find(chat); found != queues_.end()) {
+      for (const auto& run : found->second) {
+        if (is_meant(run->message_)) return run->message_.request;
+      }
+    }
+  }
   const auto stored = store_.LoadQueue(chat);
   if (!stored) return std::nullopt;
   for (const WaitingMessage& each : *stored) {
-    if (const auto& request = each.message.request; request && request->key == key) return request;
+    if (is_meant(each.message)) return each.message.request;
   }
   return std::nullopt;
 }

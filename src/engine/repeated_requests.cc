@@ -32,12 +32,14 @@ bool WasLeft(const Interaction& interaction) {
 
 Result<std::optional<InteractionId>> RepeatedRequests::Find(const ChatId& chat, const ClientRequest& request) {
   if (request.is_unnamed()) return FindUnrepeatable(chat, request);
+  // In the order in which a request moves on, so that none is missed between two looks.
   auto found = TRY(FindRunning(chat, request.key));
   if (!found) {
     const auto waiting = services_.queues.RequestOf(chat, request.key);
     if (waiting) return Fail(*waiting == request ? Waits() : Reused());
-    found = TRY(FindStored(chat, request.key));
+    found = TRY(FindRunning(chat, request.key));  // it may have left the queue since the look above
   }
+  if (!found) found = TRY(FindStored(chat, request.key));
   if (!found) return std::nullopt;
   if (found->first != request) return Fail(Reused());
   return found->second;

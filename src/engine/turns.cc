@@ -41,6 +41,8 @@ const Answer* GivenTo(const InterruptedRun& run, const std::string& id) {
   return given == run.answers.end() ? nullptr : std::get_if<Answer>(&given->second);
 }
 
+bool IsNamed(const StartRequest& request) { return request.request && !request.request->is_unnamed(); }
+
 // Whether the chat's folder cannot be opened.
 bool IsOfFolder(const Error& error) {
   constexpr Reason kReasons[] = {Reason::kNoSuchWorkspace, Reason::kWorkspaceNotAllowed, Reason::kUntrusted,
@@ -100,17 +102,22 @@ Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& f
   }
 }
 
+// Of a request that is sent again, and has begun since its sender looked.
+Result<void> Turns::RefuseBegun(const ChatId& chat, const StartRequest& request) {
+  if (!IsNamed(request) || !TRY(repeated_.Find(chat, *request.request))) return {};
+  return Fail(Reason::kRequestBegun, "this request has just begun");
+}
+
 // All that may fail happens here, in this order: load the beginning; then reserve the number, claim the chat and begin
 // the journal in one step. After that the run exists.
 Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const ChatId& chat, const StartPoint& from,
                                              const StartRequest& request, const Waited& waited) {
   if (!beginning) return Fail(beginning.error());
-  if (request.request && !request.request->is_unnamed() && !waited.log) {
+  if (!waited.log) {
     // The head is read before the search. If another server begins the request after the search, the head has moved,
     // and Begin fails.
-    if (!beginning->expected_head) beginning->expected_head = HeadOf(chat);
-    auto before = TRY(repeated_.Find(chat, *request.request));
-    if (before) return Fail(Reason::kRequestBegun, "another server has just begun this request");
+    if (IsNamed(request) && !beginning->expected_head) beginning->expected_head = HeadOf(chat);
+    TRY(RefuseBegun(chat, request));
   }
   auto workspace = TRY(services_.WorkspaceAt(beginning->workspace()));
   const auto text_rules = services_.TextRulesOf(*workspace);
@@ -372,6 +379,7 @@ void Turns::Complete(const std::shared_ptr<Run>& run, InteractionStatus status) 
 // --- waiting messages ------------------------------------------------------------------------------------------------
 
 Result<EventSubscription> Turns::Wait(const ChatId& chat, const StartPoint& from, StartRequest request) {
+  TRY(RefuseBegun(chat, request));
   const auto workspace = TRY(services_.WorkspaceOf(chat));
   TRY(services_.ModelsOf(*workspace).Resolve(request.model));
   TRY(services_.TextRulesOf(*workspace)->guardrails.Admit(request.user_message));
@@ -447,6 +455,7 @@ void Turns::LaunchNext(const ChatId& chat) {
     if (run) {
       auto hold = waiting->had_client() ? waiting->Began(run->id(), run->AddListener()) : nullptr;
       busy_.Put(run);
+      services_.queues.Begun(*waiting);  // not earlier: its request, sent again, must be found
       waiting->log->Publish();  // not earlier, because a client that sees it may ask for the run or cancel it
       hold = nullptr;           // its client has gone
       Execute(run);
@@ -494,10 +503,7 @@ std::shared_ptr<Run> Turns::MakeQueued(const std::shared_ptr<QueuedRun>& waiting
                 {.queued = services_.queues.reference(*waiting), .log = waiting->log});
   };
   auto run = make();
-  if (run) {
-    services_.queues.Begun(*waiting);
-    return *std::move(run);
-  }
+  if (run) return *std::move(run);
   const std::string& why = run.error().reason;
   const bool is_kept = why == "database_unavailable" && waiting->durable();
   if (why == "busy" || why == "not_next" || is_kept) return TryAgain(waiting), nullptr;

@@ -67,6 +67,7 @@ class Turns {
     return Span::Begin(services_.parts.telemetry, "invoke_agent reprise", parent);
   }
 
+  Result<void> RefuseBegun(const ChatId& chat, const StartRequest& request);
   // Makes the request wait for the end of the chat's run.
   Result<EventSubscription> Wait(const ChatId& chat, const StartPoint& from, StartRequest request);
   Result<void> Interrupt(const std::shared_ptr<QueuedRun>& waiting);

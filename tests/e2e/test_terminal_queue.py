@@ -9,7 +9,7 @@ from support.server import Home
 from support.timing import eventually
 
 CTRL_D, ESC = b"\x04", b"\x1b"
-DEATHS = [signal.SIGKILL]
+DEATHS = [signal.SIGKILL, signal.SIGTERM]
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def said(provider):
     return "\n".join(m["content"] for m in provider.requests[-1].messages if m["role"] == "user")
 
 
-@pytest.mark.parametrize("death", DEATHS, ids=["killed"])
+@pytest.mark.parametrize("death", DEATHS, ids=["killed", "stopped"])
 def test_a_message_that_waited_when_the_server_went_runs_once(home, chat, provider, death):
     provider.plan(text("half", Gate()))
     provider.answer_with(lambda request: text("answered"))
@@ -64,7 +64,7 @@ def test_a_message_that_waited_when_the_server_went_runs_once(home, chat, provid
     assert not queued(chat), chat.screen
 
 
-@pytest.mark.parametrize("death", DEATHS, ids=["killed"])
+@pytest.mark.parametrize("death", DEATHS, ids=["killed", "stopped"])
 def test_what_waited_and_began_meanwhile_is_shown_as_a_run(home, chat, provider, death):
     provider.plan(text("half", Gate()))
     provider.answer_with(lambda request: text("it has run"))
