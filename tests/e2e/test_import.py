@@ -105,6 +105,18 @@ def test_the_messages_are_those_that_the_command_gives_by_itself(make_server, tm
     assert alone.stderr == beside.stderr and beside.stderr.count("\n") == len(paths), beside.stderr
 
 
+def test_a_large_file_is_loaded_only_if_it_begins_like_a_chat(make_home, tmp_path):
+    home, large = make_home(), " " * (17 << 20)
+    for name, content in (("chat", json.dumps(document()) + large), ("other", json.dumps({"a": 1}) + large), ("lines", '{"a": 1}\n' * (2 << 20)),
+                          ("text", "interactions" + large)):
+        (tmp_path / f"{name}.json").write_text(content)
+    made, failed = imported(home, *sorted(tmp_path.glob("*.json")), status=1)
+    assert [chat for chat, _, _ in made] == ["trip"]
+    assert {each["source"]: each["message"] for each in failed} == {
+        str(path): f"{path}: it is neither a chat nor a session of a tool that is known here; if it is one, name the tool with --from (docs/moves.md)"
+        for path in tmp_path.glob("*.json") if path.stem != "chat"}
+
+
 def linear(turns):
     """A chat of `turns` turns in the form of an export, with linked states."""
     interactions = []

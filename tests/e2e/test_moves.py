@@ -361,14 +361,17 @@ def test_a_hostile_database_is_refused(make_home, tmp_path):
     with sqlite3.connect(with_large) as hostile:
         hostile.executescript("CREATE TABLE sessions (id, created_at); CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id, role, created_timestamp, content_json);"
                               "INSERT INTO sessions VALUES ('x', 1), ('y', 2);")
-        hostile.executemany("INSERT INTO messages(session_id, role, created_timestamp, content_json) VALUES ('x', 'user', 1, ?)",
-                            [(json.dumps([{"type": "text", "text": "x" * (20 << 20)}]),)] * 4)
+        hostile.execute("INSERT INTO messages(session_id, role, created_timestamp, content_json) VALUES ('x', 'user', 1, ?)",
+                        (json.dumps([{"type": "text", "text": "x" * (64 << 20)}]),))
         hostile.execute("INSERT INTO messages(session_id, role, created_timestamp, content_json) VALUES ('y', 'user', 1, ?)",
                         (json.dumps([{"type": "text", "text": "Go."}]),))
+        hostile.execute("INSERT INTO sessions VALUES ('z', 3)")
+        hostile.executemany("INSERT INTO messages(session_id, role, created_timestamp, content_json) VALUES ('z', 'user', 1, ?)",
+                            [(json.dumps([{"type": "text", "text": "x" * (20 << 20)}]),)] * 4)
     hostile.close()
     told = imported(home, with_large, status=1)
-    assert ["session x: it is larger than 64 MiB" in each["message"] for each in told["failed"]] == [True]
-    assert len(told["imported"]) == 1, "it holds up no other"
+    assert ["session x: a message is larger than 64 MiB" in each["message"] for each in told["failed"]] == [True]
+    assert [each["interactions"] for each in told["imported"]] == [1, 4], "it holds up no other, of any size"
 
 
 def goose_of(path, sessions, made=", made AS (printf('%.*c', 100000000, 'x'))"):

@@ -16,10 +16,12 @@
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/private_file.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
+#include "engine/moves/source_text.h"
 #include "reprise/history.h"
 #include "store/chat_index.h"
 #include "store/file_blob_store.h"
@@ -171,6 +173,8 @@ Result<std::vector<Error>> WriteChatFolder(const std::string& directory, const C
 namespace {
 
 constexpr std::uint64_t kMaxDocumentBytes = 1ULL << 30;  // a whole chat in one file
+// One of which a chat, an interaction or a sealed one has near its beginning.
+constexpr const char* kFirstMembers[] = {"\"interactions\"", "\"user_message\"", "\"ciphertext\""};
 
 tl::unexpected<Error> Unusable(const std::string& where, std::string_view what) {
   return Fail(ErrorCode::kInvalidArgument, where + ": " + std::string(what));
@@ -182,6 +186,19 @@ Result<std::string> ReadPlain(const std::string& path) {
   if (!text) return Fail(text.error().code, path + ": " + text.error().message);
   if (LooksLikeJwe(*text)) return Unusable(path, "it is sealed; `reprise decrypt` makes a plain copy where its key is");
   return text;
+}
+
+// That a large file begins like one of ours, before all of it is loaded. kInvalidArgument, with the next step.
+Result<void> CheckBeginning(const std::string& path) {
+  constexpr std::size_t kSmall = 16 << 20, kBeginning = 64 << 10;
+  const auto source = SourceText::Open(path);
+  if (!source || source->size() <= kSmall) return {};
+  const std::string beginning = TRY(source->Read(0, kBeginning));
+  const auto has = [&](const char* member) { return beginning.find(member) != std::string::npos; };
+  if (Trimmed(beginning).starts_with('{') && std::ranges::any_of(kFirstMembers, has)) return {};
+  return Unusable(path,
+                  "it is neither a chat nor a session of a tool that is known here; if it is one, name the tool "
+                  "with --from (docs/moves.md)");
 }
 
 Result<Json> ReadObject(const std::string& path) {
@@ -283,6 +300,7 @@ Result<std::vector<std::string>> FindForeignChats(const std::string& path) {
 
 Result<ForeignChat> ReadForeignChat(const std::string& path) {
   if (!IsDirectory(path)) {
+    TRY(CheckBeginning(path));
     auto chat = ReadObject(path).and_then([&](Json document) { return ReadChatDocument(std::move(document), path); });
     if (chat && chat->name.empty()) chat->name = std::filesystem::path(path).stem();
     if (chat) NoteMissingFiles(*chat);

@@ -96,14 +96,12 @@ constexpr MoveFormat kFormats[] = {
      .tool = "goose",
      .shape = Shape::kTables,
      .fits = nullptr,
-     .read = ReadGooseExport,
      .table = "sessions",
      .stored = ForEachGooseSession},
     {.name = "opencode",
      .tool = "opencode",
      .shape = Shape::kTables,
      .fits = nullptr,
-     .read = ReadOpenCode,
      .table = "part",
      .stored = ForEachOpenCodeSession},
 };
@@ -157,7 +155,12 @@ Result<FoundSession> Found(const MoveFormat& format, const SourceText& source, s
   }));
   found.facts = turns->facts();
   found.facts.first = std::move(first);
-  found.plan = [turns] { return OnlyWithMessages(turns); };
+  found.plan = [turns, name = source.name()]() -> Result<std::shared_ptr<MovedTurns>> {
+    const std::string& circle = turns->facts().circle;
+    if (circle.empty()) return OnlyWithMessages(turns);
+    return Fail(Reason::kInvalidDocument,
+                name + ": its messages continue each other in a circle, and none begins it (" + circle + ")");
+  };
   return found;
 }
 
@@ -277,35 +280,24 @@ Result<std::optional<FoundSession>> FoundIn(const SourceText& source, const Move
   return found;
 }
 
-// Adds what DumpJson writes, without holding the text of more than a value that is so many levels below. Returns the
-// size.
-std::size_t AddDump(Sha256Sum& sum, const Json& json, int levels) {
-  std::size_t size = 0;
-  const auto add = [&](std::string_view text) { sum.Add(text), size += text.size(); };
-  if (levels == 0 || !json.is_structured()) return add(DumpJson(json)), size;
-  add(json.is_array() ? "[" : "{");
-  bool is_first = true;
-  for (const auto& each : json.items()) {
-    if (!std::exchange(is_first, false)) add(",");
-    if (json.is_object()) add(DumpJson(each.key()) + ":");
-    size += AddDump(sum, each.value(), levels - 1);
-  }
-  add(json.is_array() ? "]" : "}");
-  return size;
+// Whether a session alone cannot be read, and not all of a database.
+bool IsOfOne(const Error& error) {
+  return error.code == ErrorCode::kTooLarge || error.code == ErrorCode::kNotFound || error.code == ErrorCode::kConflict;
 }
 
 Result<void> ForEachStored(const SourceText& source, const MoveFormat& format, const std::string& path,
                            const std::function<Result<void>(FoundSession)>& visit,
                            const std::function<void(Error)>& failed) {
-  const auto file = TRY(SqliteFile::Open(path));
-  return format.stored(*file, [&](Result<Json> session) -> Result<void> {
-    if (!session && !failed) return Fail(session.error());
-    if (!session) return failed(session.error()), Result<void>();
-    Sha256Sum sum;
-    const std::size_t bytes = AddDump(sum, *session, /*levels=*/3);
-    FoundSession found = TRY(Found(format, source, bytes, SessionOf(format.read(*std::move(session))), &sum));
-    found.digest = [digest = sum.Text()]() -> Result<std::string> { return digest; };
-    return visit(std::move(found));
+  return format.stored(TRY(SqliteFile::Open(path)), [&](Result<StoredSession> stored) -> Result<void> {
+    auto found = std::move(stored).and_then([&](StoredSession read) {
+      return Found(format, source, read.bytes, std::move(read.session), &read.sum).map([&](FoundSession session) {
+        session.digest = [digest = read.sum.Text()]() -> Result<std::string> { return digest; };
+        return session;
+      });
+    });
+    if (!found && (!failed || !IsOfOne(found.error()))) return Fail(std::move(found.error()));
+    if (!found) return failed(std::move(found.error())), Result<void>();
+    return visit(*std::move(found));
   });
 }
 
@@ -327,11 +319,12 @@ Result<void> ForEachSession(const SourceText& source, const MoveFormat& format, 
     return visit(std::move(found));
   }
   if (format.shape == Shape::kTables) return ForEachStored(source, format, path, visit, failed);
-  if (format.shape == Shape::kWhole) return visit(*TRY(FoundIn(source, format, path)));
-  return ForEachElement(source, [&](const ElementPlace& at) -> Result<bool> {
+  const SourceText document = source.Unchanged();
+  if (format.shape == Shape::kWhole) return visit(*TRY(FoundIn(document, format, path)));
+  return ForEachElement(document, [&](const ElementPlace& at) -> Result<bool> {
     const bool is_alone = at.offset == 0;
     const std::string name = source.name() + (is_alone ? "" : ", element " + std::to_string(at.number));
-    auto found = FoundIn(source.Part(at.offset, at.length, name), format, path);
+    auto found = FoundIn(document.Part(at.offset, at.length, name), format, path);
     const bool holds_up = !found && (is_alone || !failed || found.error().code != ErrorCode::kInvalidArgument);
     if (holds_up) return Fail(found.error());
     if (!found) return failed(found.error()), true;

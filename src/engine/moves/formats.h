@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,9 +36,9 @@ struct MoveFormat {
   std::unique_ptr<RecordReader> (*reader)(const std::string& path) = nullptr;  // of kLines
   // Of kElements and kWhole.
   Result<std::unique_ptr<MovedSession>> (*document)(MovedDocument document, const std::string& path) = nullptr;
-  ReadSession (*read)(Json session) = nullptr;  // of kTables
-  std::string_view table{};                     // of kTables: one that only this tool has
-  Result<void> (*stored)(const SqliteFile& file, const VisitStored& visit) = nullptr;  // of kTables
+  std::string_view table{};  // of kTables: one that only this tool has
+  Result<void> (*stored)(const std::shared_ptr<const SqliteFile>& file,
+                         const VisitStored& visit) = nullptr;  // of kTables
   // Of kLines, if later lines change what earlier ones say. Null: OpenLines, with `reader`.
   Result<std::unique_ptr<MovedSession>> (*open)(const SourceText& source) = nullptr;
   // Of kLines: the files that belong to the session, too. Null: none.
@@ -84,8 +85,15 @@ std::unique_ptr<RecordReader> ReadCodex(const std::string& path);
 std::unique_ptr<RecordReader> ReadGoose(const std::string& path);
 std::unique_ptr<RecordReader> ReadGeminiLines(const std::string& path);
 Result<std::unique_ptr<MovedSession>> OpenGeminiLog(const SourceText& source);
-ReadSession ReadGooseExport(Json session);
-ReadSession ReadOpenCode(Json session);
+// All but its messages; "sub_agents" names the sessions below it.
+std::unique_ptr<RecordReader> ReadGooseExport(const Json& session);
+// The messages of sub-agents of opencode.
+struct OpenCodeSubAgents {
+  std::vector<std::string> known{};  // their sessions, of which those that no call names are counted
+  // Those of a session; nullopt: they are not there. Null: none are.
+  std::function<std::optional<Records>(const std::string& session)> find{};
+};
+std::unique_ptr<RecordReader> ReadOpenCode(const Json& info, std::size_t records, OpenCodeSubAgents sub_agents);
 using OpenedDocument = Result<std::unique_ptr<MovedSession>>;
 OpenedDocument OpenGooseExport(MovedDocument document, const std::string& path);
 OpenedDocument OpenGemini(MovedDocument document, const std::string& path);

@@ -164,13 +164,12 @@ class GooseExportReader final : public RecordReader {
 
 std::unique_ptr<RecordReader> ReadGoose(const std::string&) { return std::make_unique<GooseReader>(); }
 
-ReadSession ReadGooseExport(Json session) {
-  GooseExportReader reader(session);
-  return ReadAll(reader, std::move(session["conversation"]));
+std::unique_ptr<RecordReader> ReadGooseExport(const Json& session) {
+  return std::make_unique<GooseExportReader>(session);
 }
 
 OpenedDocument OpenGooseExport(MovedDocument document, const std::string&) {
-  return OpenRecords(ElementsOf(document, "conversation["), std::make_unique<GooseExportReader>(document.rest));
+  return OpenRecords(ElementsOf(document, "conversation["), ReadGooseExport(document.rest));
 }
 
 }  // namespace reprise

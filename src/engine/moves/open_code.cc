@@ -57,13 +57,21 @@ std::vector<fs::path> StoredMessagesOf(const fs::path& storage, const std::strin
   return IsPlainName(session) ? JsonFilesIn(storage / "message" / session) : std::vector<fs::path>();
 }
 
+// Those of a session in a store; none if it has none.
+Records StoredRecords(const fs::path& storage, const std::string& session) {
+  auto paths = storage.empty() ? std::vector<fs::path>() : StoredMessagesOf(storage, session);
+  const std::size_t count = paths.size();
+  auto load = [storage, paths = std::move(paths)](std::size_t record) -> Result<Json> {
+    return StoredMessage(storage, paths[record]);
+  };
+  return {.count = count, .load = std::move(load)};
+}
+
 // Its records are messages, each with its parts.
 class OpenCodeReader final : public RecordReader {
  public:
-  // `storage` is the folder with session, message and part; empty for an export, which may have the messages of
-  // sub-agents by their sessions.
-  OpenCodeReader(const Json& session, std::size_t records, fs::path storage, Json sub_agents = {})
-      : records_(records), storage_(std::move(storage)), sub_agents_(std::move(sub_agents)) {
+  OpenCodeReader(const Json& session, std::size_t records, OpenCodeSubAgents sub_agents)
+      : records_(records), sub_agents_(std::move(sub_agents)) {
     const Json& time = MemberOf(session, "time");
     const Json& revert = MemberOf(session, "revert");
     facts = {.id = TextMember(session, "id"),
@@ -78,7 +86,7 @@ class OpenCodeReader final : public RecordReader {
   }
 
   std::vector<MovedMessage> Take(const Json& message) override {
-    named_here_ = 0;
+    named_here_ = bytes_here_ = 0;
     const bool is_undone = IsUndone(message);
     auto steps = is_undone ? StepsLeft(message) : StepsOf(message, 0);
     if (record + 1 == records_) CountUnnamed();
@@ -95,10 +103,8 @@ class OpenCodeReader final : public RecordReader {
 
   void CountUnnamed() {
     std::vector<std::string> unnamed;
-    if (sub_agents_.is_object()) {
-      for (const auto& each : sub_agents_.items()) {
-        if (!read_.contains(each.key()) && !unread_.contains(each.key())) unnamed.push_back(each.key());
-      }
+    for (const std::string& each : sub_agents_.known) {
+      if (!read_.contains(each) && !unread_.contains(each)) unnamed.push_back(each);
     }
     AddNamed(left_out, "sub-agent that no call names", unnamed);
   }
@@ -134,16 +140,18 @@ class OpenCodeReader final : public RecordReader {
     return steps;
   }
 
-  std::vector<MovedMessage> StepsOfSession(const std::string& session, int depth) {
+  std::vector<MovedMessage> StepsOfSession(const std::string& session, const Records& records, int depth) {
     std::vector<MovedMessage> steps;
-    const auto add = [&](const Json& message) {
-      std::ranges::move(StepsOf(message, depth), std::back_inserter(steps));
-    };
-    if (storage_.empty()) {
-      for (const Json& message : ListIn(sub_agents_, session)) add(message);
-    }
-    for (const fs::path& path : storage_.empty() ? std::vector<fs::path>() : StoredMessagesOf(storage_, session)) {
-      add(StoredMessage(storage_, path));
+    for (std::size_t i = 0; i < records.count && !failed; ++i) {
+      const auto message = records.load(i);
+      if (!message) return failed = message.error(), steps;
+      auto said = StepsOf(*message, depth);
+      bytes_here_ += BytesOf(said);
+      std::ranges::move(said, std::back_inserter(steps));
+      if (bytes_here_ <= kMaxSourceRecord || failed) continue;
+      failed = Fail(ErrorCode::kTooLarge, "session " + facts.id + ": the sub-agents of a message, as " + session +
+                                              ", are larger than " + std::to_string(kMaxSourceRecord >> 20) + " MiB")
+                   .value();
     }
     return steps;
   }
@@ -228,14 +236,18 @@ class OpenCodeReader final : public RecordReader {
   }
 
   void AddSubAgent(const std::string& session, const std::string& call, int depth, std::vector<MovedMessage>& results) {
-    const bool is_there = !storage_.empty() || MemberOf(sub_agents_, session).is_array();
-    if (!is_there || depth >= kMostSessions) {
+    const Naming here{.record = record, .number = named_here_++};
+    const auto named = read_.find(session);
+    const bool is_again = named != read_.end() && named->second != here;
+    const bool may_be_there = sub_agents_.find && depth < kMostSessions;
+    if (may_be_there && is_again) return left_out.Add("sub-agent that is named twice");
+    const auto records = may_be_there ? sub_agents_.find(session) : std::nullopt;
+    if (!records) {
       unread_.insert(session);
       return left_out.Add("sub-agent in a session of its own");
     }
-    const Naming here{.record = record, .number = named_here_++};
-    if (read_.emplace(session, here).first->second != here) return left_out.Add("sub-agent that is named twice");
-    for (MovedMessage& step : StepsOfSession(session, depth + 1)) {
+    read_.emplace(session, here);
+    for (MovedMessage& step : StepsOfSession(session, *records, depth + 1)) {
       const bool says = step.nested.empty() && (step.kind == Kind::kAnswer || step.kind == Kind::kResult);
       if (!says) continue;
       step.nested = call;
@@ -244,41 +256,33 @@ class OpenCodeReader final : public RecordReader {
   }
 
   const std::size_t records_;
-  const fs::path storage_;
-  const Json sub_agents_;
-  std::string undone_, undone_part_;    // ids; empty: none
-  std::size_t undone_from_ = kNone;     // the record
-  std::map<std::string, Naming> read_;  // sessions: they may name each other
-  std::set<std::string> unread_;        // that a call names
-  std::size_t named_here_ = 0;          // in this record
+  const OpenCodeSubAgents sub_agents_;
+  std::string undone_, undone_part_;             // ids; empty: none
+  std::size_t undone_from_ = kNone;              // the record
+  std::map<std::string, Naming> read_;           // sessions: they may name each other
+  std::set<std::string> unread_;                 // that a call names
+  std::size_t named_here_ = 0, bytes_here_ = 0;  // in this record, and of the steps of those named
 };
 
 }  // namespace
 
-ReadSession ReadOpenCode(Json session) {
-  Json messages = std::move(session["messages"]);
-  OpenCodeReader reader(MemberOf(session, "info"), messages.size(), {}, std::move(session["sub_agents"]));
-  return ReadAll(reader, std::move(messages));
+std::unique_ptr<RecordReader> ReadOpenCode(const Json& info, std::size_t records, OpenCodeSubAgents sub_agents) {
+  return std::make_unique<OpenCodeReader>(info, records, std::move(sub_agents));
 }
 
 OpenedDocument OpenOpenCode(MovedDocument document, const std::string& path) {
   if (document.rest.contains("info")) {
-    const Json& rest = document.rest;
-    const std::size_t records = document.In("messages[").size();
-    auto reader =
-        std::make_unique<OpenCodeReader>(MemberOf(rest, "info"), records, fs::path(), MemberOf(rest, "sub_agents"));
-    return OpenRecords(ElementsOf(document, "messages["), std::move(reader));
+    Records records = ElementsOf(document, "messages[");
+    auto reader = ReadOpenCode(MemberOf(document.rest, "info"), records.count, {});
+    return OpenRecords(std::move(records), std::move(reader));
   }
   // storage/session/PROJECT/ID.json
   const fs::path storage = fs::path(path).parent_path().parent_path().parent_path();
-  const bool is_known = !storage.empty();
-  auto paths = is_known ? StoredMessagesOf(storage, TextMember(document.rest, "id")) : std::vector<fs::path>();
-  const std::size_t records = paths.size();
-  auto reader = std::make_unique<OpenCodeReader>(document.rest, records, storage);
-  auto load = [storage, paths = std::move(paths)](std::size_t record) -> Result<Json> {
-    return StoredMessage(storage, paths[record]);
-  };
-  return OpenRecords({.count = records, .load = std::move(load)}, std::move(reader));
+  Records records = StoredRecords(storage, TextMember(document.rest, "id"));
+  OpenCodeSubAgents sub_agents;
+  if (!storage.empty()) sub_agents.find = [storage](const std::string& id) { return StoredRecords(storage, id); };
+  auto reader = ReadOpenCode(document.rest, records.count, std::move(sub_agents));
+  return OpenRecords(std::move(records), std::move(reader));
 }
 
 }  // namespace reprise

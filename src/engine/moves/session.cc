@@ -26,6 +26,7 @@ class SessionInRecords final : public MovedSession {
     const Json json = TRY(records_.load(record));
     reader_->record = record;
     auto messages = reader_->Take(json);
+    if (auto failed = std::exchange(reader_->failed, {})) return Fail(*std::move(failed));
     if (record + 1 == records_.count && !std::exchange(was_read_, true)) {
       facts_ = reader_->facts;
       left_out_.Add(reader_->left_out);
@@ -40,20 +41,17 @@ class SessionInRecords final : public MovedSession {
   bool was_read_ = false;
 };
 
-class SessionInMemory final : public MovedSession {
- public:
-  explicit SessionInMemory(ReadSession session) : messages_(std::move(session.messages)) {
-    facts_ = std::move(session.facts);
-    left_out_ = std::move(session.left_out);
-  }
-  std::size_t records() const override { return messages_.size(); }
-  Result<std::vector<MovedMessage>> Read(std::size_t record) override { return std::vector{messages_[record]}; }
-
- private:
-  const std::vector<MovedMessage> messages_;
-};
-
 }  // namespace
+
+std::size_t BytesOf(const std::vector<MovedMessage>& steps) {
+  std::size_t bytes = 0;
+  for (const MovedMessage& step : steps) {
+    bytes += step.text.size();
+    for (const MovedBlock& block : step.blocks) bytes += block.text.size() + block.verbatim.size();
+    for (const MovedFile& file : step.files) bytes += file.content.size();
+  }
+  return bytes;
+}
 
 std::string PlaceIn(const SourceText& source, const SourcePlace& place, std::string_view unit) {
   return source.name() + ", " + std::string(unit) + " " + std::to_string(place.number);
@@ -78,12 +76,16 @@ std::vector<std::string> LeftOut::Notes() const {
   return notes;
 }
 
-void AddNamed(LeftOut& left_out, const std::string& what, const std::vector<std::string>& names) {
+std::string FirstOf(const std::vector<std::string>& names) {
   constexpr std::size_t kMostShown = 5;
   std::string shown;
   for (std::size_t i = 0; i < std::min(names.size(), kMostShown); ++i)
     shown += (i > 0 ? ", " : "") + FirstWords(names[i]);
-  left_out.Add(what + " (" + shown + (names.size() > kMostShown ? ", ...)" : ")"), names.size());
+  return shown + (names.size() > kMostShown ? ", ..." : "");
+}
+
+void AddNamed(LeftOut& left_out, const std::string& what, const std::vector<std::string>& names) {
+  left_out.Add(what + " (" + FirstOf(names) + ")", names.size());
 }
 
 Result<std::unique_ptr<MovedSession>> OpenLines(SourceText source, std::unique_ptr<RecordReader> reader) {
@@ -128,22 +130,6 @@ Result<SessionFacts> PeekAtLines(const SourceText& source, RecordReader& reader)
     return !knows_all && place.offset < kBeginning;
   }));
   return reader.facts;
-}
-
-std::unique_ptr<MovedSession> SessionOf(ReadSession session) {
-  return std::make_unique<SessionInMemory>(std::move(session));
-}
-
-ReadSession ReadAll(RecordReader& reader, Json records) {
-  ReadSession read;
-  for (Json& record : records) {
-    std::ranges::move(reader.Take(record), std::back_inserter(read.messages));
-    record = nullptr;  // both are large
-    ++reader.record;
-  }
-  read.facts = std::move(reader.facts);
-  read.left_out = std::move(reader.left_out);
-  return read;
 }
 
 Result<Json> ReadForeignJson(const SourceText& source) {

@@ -61,6 +61,9 @@ struct MovedMessage {
   std::int64_t tokens_before = 0;  // of kSummary: of the request; 0: unknown
 };
 
+// Of what they say and hold.
+std::size_t BytesOf(const std::vector<MovedMessage>& steps);
+
 // Counts what an import leaves out, by its name in the singular.
 class LeftOut {
  public:
@@ -76,6 +79,8 @@ class LeftOut {
   bool is_closed_ = false;
 };
 
+// The first few, in one line.
+std::string FirstOf(const std::vector<std::string>& names);
 // Counts things with their names, of which the notes show the first ones.
 void AddNamed(LeftOut& left_out, const std::string& what, const std::vector<std::string>& names);
 
@@ -85,6 +90,7 @@ struct SessionFacts {
   std::string folder{};  // that its agent worked in; empty: unknown
   std::string head{};    // MovedMessage::id of the step that it ends at; empty: the last one
   std::string first{};   // the beginning of the first message, for lists
+  std::string circle{};  // messages that continue each other, if that is why none begins the session
   std::optional<Timestamp> created{}, updated{};
 };
 
@@ -115,6 +121,7 @@ class RecordReader {
   std::size_t record = 0;  // the number of the line that Take gets: lines are read again, in any order
   SessionFacts facts;
   LeftOut left_out;
+  std::optional<Error> failed;  // why what it takes from elsewhere cannot be read
 };
 
 // What a session consists of. None of it stays in memory: `load` reads one again.
@@ -133,16 +140,6 @@ std::string PlaceIn(const SourceText& source, const SourcePlace& place, std::str
 Result<std::unique_ptr<MovedSession>> OpenLines(SourceText source, std::unique_ptr<RecordReader> reader);
 // Only its facts, from its beginning.
 Result<SessionFacts> PeekAtLines(const SourceText& source, RecordReader& reader);
-
-// A session that is in memory.
-struct ReadSession {
-  SessionFacts facts{};
-  std::vector<MovedMessage> messages{};
-  LeftOut left_out{};
-};
-std::unique_ptr<MovedSession> SessionOf(ReadSession session);
-// All that the reader takes from an array of records.
-ReadSession ReadAll(RecordReader& reader, Json records);
 
 // Parses JSON of another program: of several equal members the last counts, and what MendJson can mend is mended.
 Result<Json> ParseForeignJson(std::string_view text, const std::string& where);

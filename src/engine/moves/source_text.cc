@@ -26,6 +26,10 @@ tl::unexpected<Error> TooLong(const SourceText& source, std::string_view unit, s
                                             ": it is larger than " + std::to_string(kMaxSourceRecord >> 20) + " MiB");
 }
 
+FileState StateOf(const struct stat& facts) {
+  return {.size = facts.st_size, .seconds = facts.st_mtim.tv_sec, .nanoseconds = facts.st_mtim.tv_nsec};
+}
+
 Result<SourceText> SourceText::Open(const std::string& path) {
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file && errno == ENOENT) return Fail(ErrorCode::kNotFound, "there is no file " + path);
@@ -38,6 +42,7 @@ Result<SourceText> SourceText::Open(const std::string& path) {
   source.name_ = path;
   source.size_ = static_cast<std::uint64_t>(facts.st_size);
   source.changed_at_ = Timestamp(std::chrono::seconds(facts.st_mtim.tv_sec));
+  source.state_ = StateOf(facts);
   source.file_ = std::make_shared<const UniqueFd>(std::move(file));
   return source;
 }
@@ -48,6 +53,12 @@ SourceText SourceText::Of(std::string text, std::string name) {
   source.size_ = text.size();
   source.text_ = std::make_shared<const std::string>(std::move(text));
   return source;
+}
+
+SourceText SourceText::Unchanged() const {
+  SourceText same = *this;
+  same.is_unchanged_ = file_ != nullptr;
+  return same;
 }
 
 SourceText SourceText::Part(std::uint64_t offset, std::uint64_t length, std::string name) const {
@@ -70,6 +81,10 @@ Result<std::string> SourceText::Read(std::uint64_t offset, std::size_t length) c
     if (read < 0) return Fail(ErrorCode::kIo, name_ + " cannot be read", std::generic_category().message(errno));
     if (read == 0) return Fail(ErrorCode::kIo, name_ + " became shorter while it was read");
     done += static_cast<std::size_t>(read);
+  }
+  struct stat now {};
+  if (is_unchanged_ && (::fstat(file_->get(), &now) != 0 || StateOf(now) != state_)) {
+    return Fail(ErrorCode::kIo, name_ + " changed while it was read: run it again");
   }
   return text;
 }

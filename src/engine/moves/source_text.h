@@ -12,10 +12,19 @@
 #include "reprise/result.h"
 #include "reprise/timestamp.h"
 
+struct stat;
+
 namespace reprise {
 
 // The longest line of a source, or element of its lists, that is read: it is the unit that is held in memory.
 inline constexpr std::size_t kMaxSourceRecord = 64 << 20;
+
+// What tells that a file was written: its size, and when that was.
+struct FileState {
+  std::int64_t size = 0, seconds = 0, nanoseconds = 0;
+  bool operator==(const FileState&) const = default;
+};
+FileState StateOf(const struct stat& facts);
 
 // What another program wrote: a file, read in pieces so that its size does not matter, or text in memory. It may grow
 // meanwhile; what came later is not seen.
@@ -30,6 +39,8 @@ class SourceText {
   std::uint64_t size() const { return size_; }
   // When the file was last written; nullopt for a text.
   std::optional<Timestamp> changed_at() const { return changed_at_; }
+  // The same, whose reading fails (kIo) once the file has changed: what is read of it belongs together.
+  SourceText Unchanged() const;
   // A part of it as a source of its own.
   SourceText Part(std::uint64_t offset, std::uint64_t length, std::string name) const;
   // At most `length` bytes from there on; fewer only at the end. kIo.
@@ -39,6 +50,8 @@ class SourceText {
   std::string name_;
   std::uint64_t begin_ = 0, size_ = 0;
   std::optional<Timestamp> changed_at_;
+  FileState state_;  // of the file, when it was opened
+  bool is_unchanged_ = false;
   std::shared_ptr<const UniqueFd> file_;     // null: text_
   std::shared_ptr<const std::string> text_;  // null: file_
 };

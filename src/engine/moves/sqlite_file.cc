@@ -35,6 +35,7 @@ struct SqliteLibrary : SharedLibrary {
   decltype(&::sqlite3_prepare_v2) prepare = Find("sqlite3_prepare_v2");
   decltype(&::sqlite3_finalize) finalize = Find("sqlite3_finalize");
   decltype(&::sqlite3_bind_text) bind_text = Find("sqlite3_bind_text");
+  decltype(&::sqlite3_reset) reset = Find("sqlite3_reset");
   decltype(&::sqlite3_step) step = Find("sqlite3_step");
   decltype(&::sqlite3_column_count) column_count = Find("sqlite3_column_count");
   decltype(&::sqlite3_column_name) column_name = Find("sqlite3_column_name");
@@ -58,11 +59,9 @@ std::string NameOfFile(const std::string& path, const char* parameters) {
   return uri + parameters;
 }
 
-// The size of a file and when it was written; empty if that is not known.
-std::vector<std::int64_t> StateOf(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return {};
-  return {status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+FileState StateAt(const std::string& path) {
+  struct stat facts {};
+  return ::stat(path.c_str(), &facts) != 0 ? FileState() : StateOf(facts);
 }
 
 // Where nothing can be written beside a database, SQLite could not even take the locks of its log; and without a log or
@@ -98,6 +97,7 @@ Json ValueIn(sqlite3_stmt* row, int column) {
 }  // namespace
 
 void SqliteFile::Closer::operator()(sqlite3* database) const { Library().close(database); }
+void SqliteFile::Closer::operator()(sqlite3_stmt* statement) const { Library().finalize(statement); }
 
 Result<bool> SqliteFile::Is(const SourceText& source) {
   constexpr std::string_view kMagic("SQLite format 3\0", 16);
@@ -130,7 +130,7 @@ Result<std::unique_ptr<SqliteFile>> SqliteFile::Open(const std::string& path) {
                 path + " is a SQLite database, and libsqlite3 is missing: install libsqlite3-0", library.problem());
   }
   std::unique_ptr<SqliteFile> file(new SqliteFile(path));
-  if (NeedsNoLocks(path)) file->unlocked_ = StateOf(path);
+  if (NeedsNoLocks(path)) file->unlocked_ = StateAt(path);
   sqlite3* database = nullptr;
   const int opened = library.open(NameOfFile(path, file->unlocked_ ? "?mode=ro&immutable=1" : "?mode=ro").c_str(),
                                   &database, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nullptr);
@@ -169,7 +169,9 @@ Result<std::string> SqliteFile::Select(const std::string& table, std::initialize
                  }));
   std::string names;
   for (const char* column : columns) {
-    if (stored.contains(column)) names += (names.empty() ? "" : ", ") + std::string(column);
+    const bool is_place = std::string_view(column) == "rowid";  // which has another name if a column is the same
+    if (is_place || stored.contains(column)) names += (names.empty() ? "" : ", ") + std::string(column);
+    if (is_place) names += " AS rowid";
   }
   if (!stored.contains(*columns.begin())) {
     return Fail(Reason::kInvalidDocument, path_ + ": table " + table + " has no column " + *columns.begin());
@@ -177,13 +179,22 @@ Result<std::string> SqliteFile::Select(const std::string& table, std::initialize
   return "SELECT " + names + " FROM " + table;
 }
 
+Result<sqlite3_stmt*> SqliteFile::Prepare(const std::string& select) const {
+  Statement& statement = statements_[select];
+  if (statement != nullptr) return statement.get();
+  sqlite3_stmt* prepared = nullptr;
+  const int found = Library().prepare(database_.get(), select.c_str(), -1, &prepared, nullptr);
+  if (found != SQLITE_OK) return Wrong();
+  statement.reset(prepared);
+  return prepared;
+}
+
 Result<void> SqliteFile::ForEachRow(const std::string& select, const std::string& value, std::size_t& room,
                                     const std::function<Result<void>(Json row)>& visit) const {
   const SqliteLibrary& library = Library();
-  sqlite3_stmt* prepared = nullptr;
-  const int found = library.prepare(database_.get(), select.c_str(), -1, &prepared, nullptr);
-  const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(prepared, library.finalize);
-  if (found != SQLITE_OK) return Wrong();
+  const MutexLock lock(mutex_);
+  sqlite3_stmt* const prepared = TRY(Prepare(select));
+  const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> in_use(prepared, library.reset);
   library.bind_text(prepared, 1, value.data(), static_cast<int>(value.size()), SQLITE_STATIC);
   constexpr int kSteps = 1'000'000, kMost = 200;  // of SQLite's machine, for a row: some seconds
   int used = 0;
@@ -213,7 +224,7 @@ Result<void> SqliteFile::ForEachRow(const std::string& select, const std::string
   }
   library.progress_handler(database_.get(), 0, nullptr, nullptr);
   if (visited && step != SQLITE_DONE) return Wrong();
-  if (visited && unlocked_ && StateOf(path_) != *unlocked_) return InUse();
+  if (visited && unlocked_ && StateAt(path_) != *unlocked_) return InUse();
   return visited;
 }
 

@@ -19,16 +19,6 @@ constexpr std::size_t kMostRepeated = 64 << 20;  // bytes, which a few large mes
 constexpr std::size_t kMostHeld = 4 << 20;       // bytes that need not be read again
 constexpr std::uint32_t kNoNode = static_cast<std::uint32_t>(-1), kOwnName = kNoNode;
 
-std::size_t BytesOf(const std::vector<MovedMessage>& steps) {
-  std::size_t bytes = 0;
-  for (const MovedMessage& step : steps) {
-    bytes += step.text.size();
-    for (const MovedBlock& block : step.blocks) bytes += block.text.size() + block.verbatim.size();
-    for (const MovedFile& file : step.files) bytes += file.content.size();
-  }
-  return bytes;
-}
-
 // What is in memory of a message. There may be very many.
 struct PlacedNode {
   std::string id;
@@ -77,6 +67,18 @@ class Walk {
     }
   }
   std::uint32_t ParentOf(std::uint32_t node) const { return links_[node].parent; }
+
+  // The messages of a circle that leads to this one; it is above no root.
+  std::vector<std::string> CircleAbove(std::uint32_t node) const {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) node = ParentOf(node);
+    std::vector<std::string> circle;
+    const std::uint32_t first = node;
+    do {
+      circle.push_back(nodes_[node].id);
+      node = ParentOf(node);
+    } while (node != first);
+    return circle;
+  }
 
   std::vector<NodeVisit> Visits(LeftOut& left_out) {
     std::vector<Visit> open;
@@ -184,6 +186,10 @@ class SessionInTree final : public MovedSession {
     FindCalls(walk);
     visits_ = walk.Visits(reader_->left_out);
     facts_ = reader_->facts;
+    const auto says = std::ranges::find_if(nodes_, [](const PlacedNode& node) { return node.steps > 0; });
+    if (visits_.empty() && says != nodes_.end()) {
+      facts_.circle = FirstOf(walk.CircleAbove(static_cast<std::uint32_t>(says - nodes_.begin())));
+    }
     left_out_.Add(reader_->left_out);
     reader_->left_out.Close();
     return {};
