@@ -234,7 +234,7 @@ Error WorkspaceError(int error_number) {
       return MakeError(ErrorCode::kForbidden, "it is or leads through a symbolic link", detail);
     case EACCES:
     case EPERM:
-      return MakeError(ErrorCode::kForbidden, "permission denied", detail);
+      return Refused(Reason::kNotReadable, "permission denied", detail);
     case ENAMETOOLONG:
       return MakeError(ErrorCode::kInvalidArgument, "a name in the path is too long", detail);
     case ENXIO:

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -57,7 +56,7 @@ bool IsLeftAlone(std::string_view name) {
 }
 
 bool IsUnreadable(const Error& error) {
-  return error.code == ErrorCode::kIo || error.detail == std::strerror(EACCES) || error.detail == std::strerror(EPERM);
+  return error.code == ErrorCode::kIo || error.Is(Reason::kNotReadable);
 }
 
 bool WorkspaceWalk::is_over() const {
