@@ -105,6 +105,7 @@ void TerminalClient::Run() {
     if (came == Came::kLine || came == Came::kInterrupt) {
       menu_.Forget();
       searches_ = false;
+      escaped_ = {};  // Esc, Enter, Esc is not Esc twice
     }
     switch (came) {
       case Came::kLine:

@@ -426,6 +426,7 @@ class Walk:
         self.queue = []              # (who, text) of queued messages
         self.said, self.allowed = [], []
         self.gates, self.number, self.done = {}, 0, []
+        self.escaped = False         # Esc again would go back to the last message
         provider.answer_with(self.reply)
 
     # --- the model's reply: an answer, half of one, or a call that needs approval
@@ -543,8 +544,9 @@ class Walk:
     def stops(self):
         key = self.chosen.choice([ESC, CTRL_C])
         if not self.run:
-            if key == CTRL_C and not self.line:
-                return False  # that would end the client
+            if not self.line and (key == CTRL_C or self.escaped):
+                return False  # that would end the client, or edit the last message
+            self.escaped = key == ESC and not self.line
             self.chat.type(key).quiet(0.1)  # a key right after Esc would count as Alt with that key
             self.line = "" if key == CTRL_C else self.line
             return None
@@ -623,6 +625,8 @@ class Walk:
         steps += [self.others, self.resizes] + [self.menus] * 3
         while (chosen := self.chosen.choice(steps))() is False:
             pass
+        if chosen.__name__ in ("types", "pastes", "enters"):
+            self.escaped = False
         self.done.append(chosen.__name__)
         self.settles()
 
@@ -662,6 +666,9 @@ def test_esc_twice_goes_back_to_the_last_message(attached, server, provider):
     chat.type(ESC).quiet(0.1)
     chat.type(ESC).ready_for("edit> first").type(" again\r").until("two").ready()
     assert messages(server) == ["first again"]
+    for key in (ESC, "\r", ESC, "\r"):
+        chat.type(key).quiet(0.1)
+    assert chat.screen[-1] == ">", "not twice in a row"
     chat.type(ESC + ESC).ready_for("edit> first again").type(ESC).until("(not changed)").ready()
     assert messages(server) == ["first again"]
 
