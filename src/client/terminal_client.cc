@@ -281,7 +281,8 @@ void TerminalClient::Obey(const std::string& text) {
   typed.command.empty() ? Say(typed.text) : RunCommand(typed.command, typed.text);
 }
 
-void TerminalClient::Say(const std::string& text, const std::string& model) {
+// The files here that the message names.
+std::vector<std::string> TerminalClient::FilesIn(const std::string& text) {
   std::vector<std::string> files;
   for (const std::string& named : PathsIn(text)) {
     const std::string path = WithHome(named);
@@ -292,6 +293,38 @@ void TerminalClient::Say(const std::string& text, const std::string& model) {
       Tell("(there is no file " + path + " here: it goes as text)");
     }
   }
+  return files;
+}
+
+// The ids of all files that go with a message; nullopt if one cannot be uploaded.
+std::optional<std::vector<std::string>> TerminalClient::Attachments(const std::vector<std::string>& files) {
+  std::vector<std::string> all = attachments_;
+  for (const std::string& path : files) {
+    const auto id = Upload(path);
+    if (!id) return std::nullopt;
+    AddOnce(all, *id);
+  }
+  return all;
+}
+
+// Those of the edited turn that its message did not name, or that the new one names and that are no longer here.
+std::vector<std::string> TerminalClient::KeptAttachments(const Json& turn, const std::string& text,
+                                                         const std::vector<std::string>& files) {
+  const auto name = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
+  const auto has = [&](const std::vector<std::string>& paths, const std::string& file) {
+    return std::ranges::find(paths, file, name) != paths.end();
+  };
+  const std::vector<std::string> named_before = PathsIn(TextMember(turn, "user_message")), named = PathsIn(text);
+  std::vector<std::string> kept;
+  for (const Json& each : turn.value("attachments", Json::array())) {
+    const std::string file = TextMember(each, "filename");
+    if (!has(named_before, file) || (has(named, file) && !has(files, file))) kept.push_back(TextMember(each, "id"));
+  }
+  return kept;
+}
+
+void TerminalClient::Say(const std::string& text, const std::string& model) {
+  const std::vector<std::string> files = FilesIn(text);
   if (running() && (compact_ || !files.empty() || !attachments_.empty())) {
     draft_ = text;
     return Complain("a message with files or a summary is sent at once: wait until this has ended");
@@ -299,19 +332,15 @@ void TerminalClient::Say(const std::string& text, const std::string& model) {
   Json body = RunOptions(model.empty() ? model_ : model);
   body["user_message"] = text;
   if (!elsewhere_ && !link_.folder().empty()) body["workspace"] = link_.folder();
-  std::vector<std::string> attachments = attachments_;
-  for (const std::string& path : files) {
-    const auto id = Upload(path);
-    if (!id) {
-      draft_ = text;
-      return;
-    }
-    AddOnce(attachments, *id);
+  const auto attachments = Attachments(files);
+  if (!attachments) {
+    draft_ = text;
+    return;
   }
-  if (!attachments.empty()) body["attachments"] = attachments;
+  if (!attachments->empty()) body["attachments"] = *attachments;
   if (compact_) body["compact"] = true;
-  if (!compact_ && attachments.empty()) body["if_running"] = "queue";
-  Start(path_ + "/interactions", std::move(body), text);
+  if (!compact_ && attachments->empty()) body["if_running"] = "queue";
+  Start(path_ + "/interactions", std::move(body), text, text);
 }
 
 Json TerminalClient::RunOptions(const std::string& model) const {
@@ -333,25 +362,26 @@ bool TerminalClient::WaitForFirst(RunStream& stream) {
   return true;
 }
 
-void TerminalClient::GiveUp(const std::string& text) {
-  draft_ = text;
+void TerminalClient::GiveUp(const std::string& typed) {
+  draft_ = typed;
   Complain("stopped waiting; the server may still run this message");
 }
 
-void TerminalClient::Start(const std::string& path, Json body, const std::string& text) {
+// `typed` returns to the line if the request is refused.
+void TerminalClient::Start(const std::string& path, Json body, const std::string& text, const std::string& typed) {
   if (lost_) FollowAgain();
   if (lost_) {
-    draft_ = text;
+    draft_ = typed;
     return;
   }
   auto stream = std::make_unique<RunStream>(server_, chat_);
   stream->Start(path, body);
-  if (!WaitForFirst(*stream)) return GiveUp(text);
+  if (!WaitForFirst(*stream)) return GiveUp(typed);
   const bool is_answered = !stream->ended() || *stream->ended() || !stream->received().empty();
   const Loss loss = is_answered ? Loss::kNone : HowLost((*stream->ended()).error());
   if (loss != Loss::kNone) {
     if (const auto found = link_.FindAgain(); !found) {
-      draft_ = text;
+      draft_ = typed;
       return Failed(found.error());
     }
     if (loss == Loss::kNeverReached) {  // the server that was found may need to be told more
@@ -362,21 +392,20 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
     } else {
       stream->Resume();  // the request may have arrived
     }
-    if (!WaitForFirst(*stream)) return GiveUp(text);
+    if (!WaitForFirst(*stream)) return GiveUp(typed);
   }
   if (const auto& ended = stream->ended(); ended && !*ended && stream->received().empty()) {
     if (ended->error().Is(Reason::kRequestWaits)) {  // it arrived before the server was lost
       queued_.push_back({text, {}, std::move(stream)});
       return;
     }
-    draft_ = text;  // it was refused, so the person can send it again
+    draft_ = typed;  // it was refused, so the person can send it again
     Failed(ended->error());
     if (ended->error().Is(Reason::kTooLarge)) Tell("(write it to a file in the workspace, and name the file instead)");
     return;
   }
-  attachments_.clear();
-  uploaded_.clear();
-  compact_ = false;
+  if (body.contains("attachments")) attachments_.clear(), uploaded_.clear();
+  if (body.contains("compact")) compact_ = false;
   undone_.clear();
   undone_chat_.reset();
   if (!stream->received().empty() && stream->received().front().name == "queued") {

@@ -96,8 +96,12 @@ class TerminalClient {
   void Obey(const std::string& text);
   void Say(const std::string& text, const std::string& model = {});
   bool WaitForFirst(RunStream& stream);
-  void GiveUp(const std::string& text);
-  void Start(const std::string& path, Json body, const std::string& text);
+  std::vector<std::string> FilesIn(const std::string& text);
+  std::optional<std::vector<std::string>> Attachments(const std::vector<std::string>& files);
+  static std::vector<std::string> KeptAttachments(const Json& turn, const std::string& text,
+                                                  const std::vector<std::string>& files);
+  void GiveUp(const std::string& typed);
+  void Start(const std::string& path, Json body, const std::string& text = {}, const std::string& typed = {});
   enum class Whose { kOwn, kAnothers };
   void Begin(std::unique_ptr<RunStream> stream, Whose whose);
   void Watch();

@@ -278,11 +278,13 @@ void TerminalClient::Edit(const std::string& arguments) {
   if (number == 0) number = turns->size();
   const Json& turn = (*turns)[number - 1];
   const std::string path = path_ + "/interactions/" + TextMember(turn, "id") + "/edit";
+  const auto typed = [&](const std::string& words) { return "/edit " + std::to_string(number) + " " + words; };
   if (text.empty()) {
     text = AsTyped(TextMember(turn, "user_message"));
     const std::string before = text;
     const auto came = screen_.ReadMessage("edit> ", meanwhile_, text);
-    if (came == Came::kWithdrawn) draft_ = "/edit " + std::to_string(number) + " " + text;
+    if (came == Came::kWithdrawn) draft_ = typed(text);
+    if ((came == Came::kEscape || came == Came::kInterrupt) && text != before) input_.editor()->Remember(typed(text));
     if (came != Came::kLine || text.empty() || text == before) return Tell("(not changed)");
     if (IsOrder(text)) return Obey(text);
     text = ParseTyped(text).text;
@@ -298,7 +300,7 @@ void TerminalClient::Edit(const std::string& arguments) {
     }
     auto choice = FilesOfEdit(*preview);
     if (!choice) {
-      draft_ = Joined("/edit " + std::to_string(number) + " " + text, draft_);
+      draft_ = Joined(typed(text), draft_);
       return Tell("(not changed)");
     }
     files = *std::move(choice);
@@ -306,7 +308,15 @@ void TerminalClient::Edit(const std::string& arguments) {
   Json body = RunOptions(model_);
   body.update(files);
   body["new_user_message"] = text;
-  Start(path, std::move(body), text);
+  const std::vector<std::string> named = FilesIn(text);
+  auto attachments = Attachments(named);
+  if (!attachments) {
+    draft_ = typed(text);
+    return;
+  }
+  for (const std::string& id : KeptAttachments(turn, text, named)) AddOnce(*attachments, id);
+  body["attachments"] = *std::move(attachments);
+  Start(path, std::move(body), text, typed(text));
 }
 
 // Asks whether to put files back with the edit, if there are any; nullopt: no edit.
@@ -571,13 +581,13 @@ void TerminalClient::Fork(const std::string& arguments) {
 void TerminalClient::Regenerate(const std::string&) {
   if (running()) return Complain("this chat is running: wait, or cancel it by Ctrl-C");
   const auto turns = Turns("there is no message to send again yet");
-  if (turns) Start(path_ + "/interactions/" + TextMember(turns->back(), "id") + "/regenerate", RunOptions(model_), "");
+  if (turns) Start(path_ + "/interactions/" + TextMember(turns->back(), "id") + "/regenerate", RunOptions(model_));
 }
 
 void TerminalClient::GoOn(const std::string&) {
   if (running()) return Complain("this chat is running");
   const auto turns = Turns("there is nothing to go on with yet");
-  if (turns) Start(path_ + "/interactions/" + TextMember(turns->back(), "id") + "/resume", RunOptions(model_), "");
+  if (turns) Start(path_ + "/interactions/" + TextMember(turns->back(), "id") + "/resume", RunOptions(model_));
 }
 
 // --- the agent's settings and state ------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Editing the line of the terminal client: pastes, vi's commands, the person's editor, Ctrl-Z, and characters of several code points."""
 import os
+import pathlib
 import signal
 
 import pytest
@@ -165,6 +166,73 @@ def test_a_character_of_several_code_points_is_deleted_as_one(attached, server, 
     for keys in (b"\x7f", LEFT + b"\x1b[3~", b"\x02\x04"):
         chat.type("a" + cluster).type(keys).type("b\r").until("fine").ready()
     assert messages(server) == ["ab"] * 3
+
+
+# --- a message that is edited ----------------------------------------------------------------------------------------
+
+def files_of(provider):
+    """What the model was given of files with the last message."""
+    return {name for name in ("one", "ONE", "two", "three") if f"content of {name}" in str(provider.requests[-1].messages[-1])}
+
+
+@pytest.fixture
+def in_folder(alone_with, provider):
+    provider.answer_with(lambda request: text("fine"))
+    chat = alone_with("{}")
+    folder = pathlib.Path(os.readlink(f"/proc/{chat.pid}/cwd"))
+    for name in ("one", "two", "three"):
+        (folder / f"{name}.txt").write_text(f"content of {name}")
+    return chat, folder
+
+
+def test_an_edit_sends_the_files_that_its_words_name(in_folder, provider):
+    chat, folder = in_folder
+    chat.say("look at @one.txt").until("fine").ready()
+    assert files_of(provider) == {"one"}
+    (folder / "one.txt").write_text("content of ONE")
+    for words, files in (("look at @one.txt again", {"ONE"}), ("look at @two.txt", {"two"}), ("look", set()), ("look at @one.txt @two.txt", {"ONE", "two"})):
+        chat.say("/edit 1 " + words).until("fine").ready()
+        assert files_of(provider) == files, words
+    (folder / "one.txt").unlink()
+    chat.say("/edit 1 look once more at @one.txt").until("fine").ready()
+    assert files_of(provider) == {"ONE"}, "it is no longer here"
+
+
+def test_an_edit_keeps_and_takes_attached_files(in_folder, provider):
+    chat, _ = in_folder
+    chat.say("/attach one.txt").until("one.txt").ready().say("look").until("fine").ready()
+    chat.say("/edit 1 look again").until("fine").ready()
+    assert files_of(provider) == {"one"}
+    chat.say("/attach two.txt").until("two.txt").ready().say("/edit 1 look at @three.txt").until("fine").ready()
+    assert files_of(provider) == {"one", "two", "three"}
+    chat.say("/attach two.txt").until("two.txt").ready().say("/regenerate").until("fine").ready().say("next").until("fine").ready()
+    assert files_of(provider) == {"two"}, "it waited for a message"
+
+
+def test_a_summary_that_was_asked_for_is_made_with_the_next_message(in_folder, provider):
+    chat, _ = in_folder
+    chat.say("one").until("fine").ready().say("two").until("fine").ready()
+    chat.say("/compact").until("next message").ready().say("/edit 2 two again").until("fine").ready()
+    before = len(provider.requests)
+    chat.say("three").until("fine").ready()
+    assert len(provider.requests) == before + 2
+
+
+def test_an_edit_that_is_refused_returns_as_an_edit(make_server, provider, open_terminal):
+    provider.answer_with(lambda request: text("fine"))
+    server = make_server(provider, config={"guardrails": {"input": ["forbidden"]}})
+    chat = open_terminal(server.home, "chat", "c", "--url", f"http://127.0.0.1:{server.port}", columns=100, rows=30).opened().ready()
+    chat.say("one").until("fine").ready().say("/edit 1 a forbidden word").ready("/edit 1 a forbidden word")
+    chat.type(b"\x17" * 2 + b"good word\r").until("fine").ready()
+    assert messages(server) == ["a good word"]
+
+
+@pytest.mark.parametrize("key", [ESC, CTRL_C], ids=["esc", "ctrl-c"])
+def test_what_was_written_for_an_edit_is_remembered(attached, provider, key):
+    provider.answer_with(lambda request: text("fine"))
+    chat = attached()
+    chat.say("one").until("fine").ready().say("/edit").ready_for("edit> one").type(" and a half").ready_for("edit> one and a half")
+    chat.type(key).until("not changed").ready().type(UP).ready("/edit 1 one and a half").type(CTRL_C)
 
 
 # --- the menu of files and the queue ---------------------------------------------------------------------------------

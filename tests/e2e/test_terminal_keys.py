@@ -838,9 +838,10 @@ def alone_with(make_home, provider, open_terminal):
 def test_vi_keys(alone_with, provider):
     provider.plan(text("fine"))
     chat = alone_with('{"editing": "vi"}')
+    assert "ind" not in chat.text.split("test/scripted")[0], "the library says nothing"
     chat.type("one two three").ready("one two three").type(ESC).quiet(0.2)
     chat.type("0dwA!").ready("two three!").type(ESC).quiet(0.2)
-    chat.type("kj").quiet(0.1)
+    chat.type("k-j+").quiet(0.1)
     chat.type("\r").until("fine").ready().type(UP).ready("two three!").type(CTRL_C).ready()
     assert provider.requests[0].last["content"] == "two three!"
 

@@ -32,6 +32,16 @@ using Keys = std::vector<std::string>;
 
 }  // namespace
 
+TEST_CASE("Keys: a control string, such as a late answer of the terminal, is no text", "[terminal]") {
+  for (const std::string_view begin : {"\x1b]11;rgb:0000/0000/0000", "\x1bP1$r0m", "\x1b_a", "\x1b^b", "\x1bXc"}) {
+    CHECK(KeysOf(std::string(begin) + "\ax") == Keys{"x"});
+    CHECK(KeysOf(std::string(begin) + "\x1b\\x") == Keys{"x"});
+    CHECK_FALSE(FirstKey(begin, /*in_paste=*/false, /*no_more=*/false));  // the rest is waited for
+  }
+  CHECK(KeysOf("\x1b]hi") == Keys{"<esc>", "]", "h", "i"});
+  CHECK(FirstKey("\x1b]" + std::string(5000, 'a'), false, false)->kind == Kind::kEscape);
+}
+
 TEST_CASE("Keys: Esc alone swallows nothing of what follows", "[terminal]") {
   CHECK(KeysOf("\x1b") == Keys{"<esc>"});
   CHECK(KeysOf("\x1bhello") == Keys{"<esc>", "h", "e", "l", "l", "o"});
