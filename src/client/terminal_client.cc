@@ -1,7 +1,6 @@
 #include "client/terminal_client.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -23,22 +22,6 @@ constexpr std::size_t kMostToldOf = 3;  // files of instructions announced one b
 constexpr std::chrono::seconds kFirstWatchAgain{1}, kLastWatchAgain{32};
 constexpr std::chrono::milliseconds kBetweenLooks{500};  // between checks that a question of another chat still waits
 constexpr std::chrono::seconds kFirstAnswer{10};
-
-// The files that a message names: @notes.txt, or, if the name has blanks, @"my notes.txt".
-std::vector<std::string> PathsIn(std::string_view text) {
-  std::vector<std::string> paths;
-  for (std::size_t at = text.find('@'); at != std::string_view::npos; at = text.find('@', at)) {
-    const bool begins_word = at == 0 || text[at - 1] == ' ' || text[at - 1] == '\n';
-    ++at;
-    if (!begins_word) continue;
-    const bool is_quoted = text.substr(at).starts_with('"');
-    if (is_quoted) ++at;
-    const std::size_t end = std::min(text.find_first_of(is_quoted ? "\"\n" : " \n", at), text.size());
-    if (end > at) paths.emplace_back(text.substr(at, end - at));
-    at = end;
-  }
-  return paths;
-}
 
 }  // namespace
 
@@ -279,48 +262,6 @@ void TerminalClient::Obey(const std::string& text) {
   if (RunsHere(text)) return RunHere(text);
   const TypedLine typed = ParseTyped(text);
   typed.command.empty() ? Say(typed.text) : RunCommand(typed.command, typed.text);
-}
-
-// The files here that the message names.
-std::vector<std::string> TerminalClient::FilesIn(const std::string& text) {
-  std::vector<std::string> files;
-  for (const std::string& named : PathsIn(text)) {
-    const std::string path = WithHome(named);
-    std::error_code unknown;
-    if (std::filesystem::is_regular_file(path, unknown)) {
-      files.push_back(path);
-    } else if (!std::filesystem::exists(path, unknown) && path.find_first_of("./") != std::string::npos) {
-      Tell("(there is no file " + path + " here: it goes as text)");
-    }
-  }
-  return files;
-}
-
-// The ids of all files that go with a message; nullopt if one cannot be uploaded.
-std::optional<std::vector<std::string>> TerminalClient::Attachments(const std::vector<std::string>& files) {
-  std::vector<std::string> all = attachments_;
-  for (const std::string& path : files) {
-    const auto id = Upload(path);
-    if (!id) return std::nullopt;
-    AddOnce(all, *id);
-  }
-  return all;
-}
-
-// Those of the edited turn that its message did not name, or that the new one names and that are no longer here.
-std::vector<std::string> TerminalClient::KeptAttachments(const Json& turn, const std::string& text,
-                                                         const std::vector<std::string>& files) {
-  const auto name = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
-  const auto has = [&](const std::vector<std::string>& paths, const std::string& file) {
-    return std::ranges::find(paths, file, name) != paths.end();
-  };
-  const std::vector<std::string> named_before = PathsIn(TextMember(turn, "user_message")), named = PathsIn(text);
-  std::vector<std::string> kept;
-  for (const Json& each : turn.value("attachments", Json::array())) {
-    const std::string file = TextMember(each, "filename");
-    if (!has(named_before, file) || (has(named, file) && !has(files, file))) kept.push_back(TextMember(each, "id"));
-  }
-  return kept;
 }
 
 void TerminalClient::Say(const std::string& text, const std::string& model) {

@@ -96,10 +96,6 @@ class TerminalClient {
   void Obey(const std::string& text);
   void Say(const std::string& text, const std::string& model = {});
   bool WaitForFirst(RunStream& stream);
-  std::vector<std::string> FilesIn(const std::string& text);
-  std::optional<std::vector<std::string>> Attachments(const std::vector<std::string>& files);
-  static std::vector<std::string> KeptAttachments(const Json& turn, const std::string& text,
-                                                  const std::vector<std::string>& files);
   void GiveUp(const std::string& typed);
   void Start(const std::string& path, Json body, const std::string& text = {}, const std::string& typed = {});
   enum class Whose { kOwn, kAnothers };
@@ -109,7 +105,6 @@ class TerminalClient {
   std::vector<int> Descriptors() const;
   bool Proceed();
   bool StillWaits();
-  static void AddOnce(std::vector<std::string>& ids, const std::string& id);
   void Receive();
   void Heard(const AgentEvent& event);
   void ShowChanges(const std::string& call);
@@ -237,21 +232,28 @@ class TerminalClient {
   void Instructions(const std::string& arguments);
   void Attach(const std::string& path);
   void Detach(const std::string& arguments);
-  std::string WithHome(const std::string& path) const;
   void Export(const std::string& arguments);
   void Search(const std::string& arguments);
   void UseTheme(const std::string& arguments);
   void Queue(const std::string& arguments);
   void Decline(const std::string& arguments);
   void Quit(const std::string& arguments);
-  // Returns the file's id in this chat; nullopt: the person is told.
-  std::optional<std::string> Upload(const std::string& path);
   void SwitchTo(const std::string& chat);
   // Turns of the head's branch that have a message, oldest first; nullopt: the person is told.
   std::optional<std::vector<Json>> Turns(std::string_view nothing_yet);
   // The last interactions of all branches, in order; "is_head" marks the chat's. nullopt: the person is told.
   std::optional<std::vector<Json>> BranchEnds();
   static constexpr const char* kAllApprovals = "all";
+
+  // --- terminal_files.cc: files that go with a message
+  std::vector<std::string> FilesIn(const std::string& text);
+  std::optional<std::vector<std::string>> Attachments(const std::vector<std::string>& files);
+  static std::vector<std::string> KeptAttachments(const Json& turn, const std::string& text,
+                                                  const std::vector<std::string>& files);
+  // Returns the file's id in this chat; nullopt: the person is told.
+  std::optional<std::string> Upload(const std::string& path);
+  std::string WithHome(const std::string& path) const;
+  static void AddOnce(std::vector<std::string>& ids, const std::string& id);
 
   // --- terminal_menus.cc: what the edited line can become
   void OpenMenu(const std::string& command);

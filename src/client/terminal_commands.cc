@@ -10,7 +10,6 @@
 #include "client/answers.h"
 #include "client/server_access.h"
 #include "client/terminal_client.h"
-#include "crypto/digest.h"
 #include "domain/codec.h"
 #include "domain/transcript/transcript.h"
 #include "reprise/timestamp.h"
@@ -22,7 +21,7 @@ namespace {
 
 constexpr std::size_t kListedChats = 20, kMostSearched = 500;
 constexpr std::size_t kShownDiffLines = 1'000, kListedFiles = 50;
-constexpr std::size_t kMaxUpload = 64 << 20, kShownTitle = 50;
+constexpr std::size_t kShownTitle = 50;
 
 // `text` as a number; 0 if it is none.
 std::size_t NumberOf(std::string_view text) { return ParseNumber<std::size_t>(text).value_or(0); }
@@ -830,44 +829,6 @@ void TerminalClient::UseTheme(const std::string& name) {
 }
 
 // --- files -------------------------------------------------------------------------------------------------------
-
-void TerminalClient::AddOnce(std::vector<std::string>& ids, const std::string& id) {
-  if (std::ranges::find(ids, id) == ids.end()) ids.push_back(id);
-}
-
-std::optional<std::string> TerminalClient::Upload(const std::string& path) {
-  auto bytes = ReadSmallFile(path, kMaxUpload);
-  if (!bytes) return Failed(bytes.error()), std::nullopt;
-  const std::string name = std::filesystem::path(path).filename().string();
-  std::string& id = uploaded_[{name, Sha256Digest({*bytes})}];
-  if (id.empty()) {
-    const auto stored = server_.Upload(path_ + "/files", name, *std::move(bytes));
-    if (!stored) return Failed(stored.error()), std::nullopt;
-    id = TextMember(*stored, "id");
-  }
-  Tell("(with " + name + ")");
-  return id;
-}
-
-std::string TerminalClient::WithHome(const std::string& path) const {
-  return path.starts_with("~/") && !home_.empty() ? home_ + path.substr(1) : path;
-}
-
-void TerminalClient::Detach(const std::string&) {
-  if (attachments_.empty()) return Tell("no file goes with the next message");
-  Tell(Counted(attachments_.size(), "file") + (attachments_.size() == 1 ? " does" : " do") +
-       " not go with the next message");
-  attachments_.clear();
-}
-
-void TerminalClient::Attach(const std::string& named) {
-  const std::string path = WithHome(named);
-  if (path.empty()) return Complain("/attach FILE needs the file");
-  std::error_code failed;
-  if (!std::filesystem::exists(path, failed)) return Complain("there is no file " + path + " here");
-  if (std::filesystem::is_directory(path, failed)) return Complain(path + " is a folder; /attach takes a file");
-  if (const auto id = Upload(path)) AddOnce(attachments_, *id);
-}
 
 void TerminalClient::Export(const std::string& file) {
   if (file.empty()) return Complain("/export FILE needs the file to write: chat.md is Markdown, chat.json is JSON");

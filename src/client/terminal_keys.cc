@@ -50,6 +50,7 @@ void TerminalClient::Press(LineEditor::Command key) {
     case LineEditor::Command::kTranscript:
       return ShowTranscript();  // the editor draws the line again
     case LineEditor::Command::kSearch:
+      if (screen_.is_plain()) return Complain("this terminal shows no search: Up goes through earlier messages");
       RememberOtherChats();
       searches_ = at_prompt_;
       return;  // the editor opens the menu

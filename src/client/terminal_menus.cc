@@ -122,7 +122,7 @@ void TerminalClient::OpenMenu(const std::string& command) {
 }
 
 std::optional<MenuPlace> TerminalClient::PlaceOfMenu(const std::string& line) const {
-  if (!at_prompt_ || screen_.is_plain()) return std::nullopt;
+  if (!at_prompt_) return std::nullopt;
   if (searches_) return MenuPlace{.id = "history", .words = line, .takes_gaps = false};
   const std::size_t space = line.find(' ');
   const std::string word = line.substr(0, space);

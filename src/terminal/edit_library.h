@@ -64,7 +64,7 @@ constexpr std::pair<const wchar_t*, const wchar_t*> kOfInsertedCharacters[] = {
 // Commands of vi that libedit has for lines of a shell: they would search in its own history, send the text as a
 // comment, or run commands of its own.
 constexpr std::pair<const wchar_t*, const wchar_t*> kViCommands[] = {
-    {L"k", L"reprise-up"},      {L"\\055", L"reprise-up"},      {L"j", L"reprise-down"},    {L"+", L"reprise-down"},
+    {L"k", L"reprise-up"},      {L"\\055", L"reprise-up"},  {L"j", L"reprise-down"},    {L"+", L"reprise-down"},
     {L"v", L"reprise-editor"},  {L"/", L"reprise-nothing"}, {L"?", L"reprise-nothing"}, {L"n", L"reprise-nothing"},
     {L"N", L"reprise-nothing"}, {L"#", L"reprise-nothing"}, {L":", L"reprise-nothing"}, {L"@", L"reprise-nothing"},
     {L"_", L"reprise-nothing"}, {L"G", L"reprise-nothing"}, {L"K", L"reprise-nothing"}, {L"J", L"reprise-nothing"},

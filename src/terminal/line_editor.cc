@@ -396,17 +396,17 @@ class LibEdit final : public LineEditor {
     const std::string before = BeforeCursor();
     OpenMenu(before);
     const std::vector<const MenuItem*> matches = menu_->Matches();
+    if (!draws()) menu_->Close();  // it would not be seen
     if (matches.empty()) return CC_ERROR;
-    std::string common = matches.front()->line;
-    for (const MenuItem* const match : matches) {
-      common.resize(static_cast<std::size_t>(std::ranges::mismatch(common, match->line).in1 - common.begin()));
+    const std::string common = menu_->CommonLine();
+    const bool is_longer = common.size() > before.size() && common.starts_with(before);
+    if (!is_longer && matches.size() > 1) {
+      if (draws()) return CC_NORM;
+      for (const MenuItem* const match : matches) std::fputs(("\r\n" + VisibleLine(match->name)).c_str(), out_);
+      std::fputs("\r\n", out_);
+      return CC_REDISPLAY;
     }
-    common.resize(common.size() - IncompleteUtf8Tail(common));
-    if (common.size() <= before.size() || !common.starts_with(before)) {
-      if (matches.size() > 1) return CC_NORM;
-      common = matches.front()->line;
-    }
-    taken_ = Wide(common);
+    taken_ = Wide(is_longer ? common : matches.front()->line);
     return TakeChosen();
   }
 
@@ -421,7 +421,7 @@ class LibEdit final : public LineEditor {
   // Shows the menu for the present line, unless more keys have come, before or while it was made: what they do must not
   // depend on a list that nobody has seen.
   void UpdateMenu() {
-    if (menu_ == nullptr || pastes_ || keys_.HasKey()) return;
+    if (menu_ == nullptr || !draws() || pastes_ || keys_.HasKey()) return;
     menu_->Update(BeforeCursor(), !std::exchange(is_from_history_, false));
     if (!keys_.HasKey()) menu_->MarkSeen();
   }
@@ -458,7 +458,7 @@ class LibEdit final : public LineEditor {
 
   unsigned char RunCommand(Command command) {
     if (run_) run_(command);
-    if (command == Command::kSearch && menu_ != nullptr) OpenMenu(BeforeCursor());
+    if (command == Command::kSearch && menu_ != nullptr && draws()) OpenMenu(BeforeCursor());
     return CC_NORM;
   }
 

@@ -123,6 +123,15 @@ std::vector<const MenuItem*> Menu::Matches() const {
   return all;
 }
 
+std::string Menu::CommonLine() const {
+  std::string common = matches_.empty() ? "" : items_[matches_.front()].line;
+  for (const std::size_t index : matches_) {
+    common.resize(static_cast<std::size_t>(std::ranges::mismatch(common, items_[index].line).in1 - common.begin()));
+  }
+  common.resize(common.size() - IncompleteUtf8Tail(common));
+  return common;
+}
+
 std::vector<std::string> Menu::Lines(int columns, std::size_t most, const Style& style) const {
   std::vector<std::string> lines;
   if (!is_open_ || most < 2) return lines;

@@ -64,6 +64,8 @@ class Menu {
   const MenuItem* EnteredFor(const std::string& before_cursor) const;
   // All matches, best first; also if the menu is closed.
   std::vector<const MenuItem*> Matches() const;
+  // What the lines of all matches begin with.
+  std::string CommonLine() const;
 
   // At most `most` lines of at most `columns` columns.
   std::vector<std::string> Lines(int columns, std::size_t most, const Style& style) const;

@@ -19,8 +19,8 @@ namespace reprise {
 namespace {
 
 constexpr char kEsc = '\x1b';
-// After Esc, the beginnings of control strings (ECMA-48, 5.6: OSC, DCS, APC, PM, SOS), such as a terminal's late answer to
-// a program that has ended. No person types one.
+// After Esc, the beginnings of control strings (ECMA-48, 5.6: OSC, DCS, APC, PM, SOS), such as a terminal's late answer
+// to a program that has ended. No person types one.
 constexpr std::string_view kStringsBegin = "]P_^X";
 constexpr std::size_t kLongestString = 4096;
 constexpr int kShift = 1, kAlt = 2, kCtrl = 4;  // bits of a modifier, less one
@@ -134,7 +134,8 @@ std::optional<Key> FirstKey(std::string_view bytes, bool in_paste, bool no_more)
   if (kStringsBegin.find(bytes[1]) != std::string_view::npos) {
     const std::size_t end = bytes.find_first_of("\a\x1b", 2);
     const std::string_view rest = bytes.substr(std::min(end, bytes.size()));
-    if (rest.starts_with('\a') || rest.starts_with("\x1b\\")) return Key{.bytes = {}, .length = end + 1 + (rest[0] != '\a')};
+    if (rest.starts_with('\a') || rest.starts_with("\x1b\\"))
+      return Key{.bytes = {}, .length = end + 1 + (rest[0] != '\a')};
     if (rest.size() <= 1 && bytes.size() < kLongestString && !no_more) return std::nullopt;
   }
   if (bytes[1] == '\r' || bytes[1] == '\n') return Edits("\x1b\r", 2);

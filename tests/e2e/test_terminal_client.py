@@ -242,6 +242,16 @@ def test_a_terminal_that_can_only_print_has_the_same_answers_and_commands(alone,
     assert chat.end() == 0 and b"\x1b" not in chat.raw
 
 
+def test_a_terminal_that_can_only_print_completes_and_lists(alone, home):
+    for name in ("notes.txt", "number.txt", "zebra.md"):
+        (home.path / name).write_text("x")
+    chat = alone(TERM="dumb").opened().say("alpha").until("tokens)\n> ")
+    chat.type("see @ze\t").until("@zebra.md").type(CLEAR).type("@n\t").until("notes.txt").until("number.txt").until("> @n").type(CLEAR)
+    chat.type("/exp\t").until("/export").type(CLEAR).type(b"\x12").until("shows no search").type("/usage\r").until("tokens").until("> ")
+    chat.type("/quit\r")
+    assert chat.end() == 0 and b"\x1b" not in chat.raw
+
+
 def test_a_configuration_here_keeps_no_chats_here(home):
     (home.path / "reprise.json").write_text('{"model": "offline"}')
     home.trust("reprise.json", cwd=home.path)

@@ -55,9 +55,7 @@ bool IsLeftAlone(std::string_view name) {
   return IsOfGit(name) || (name.starts_with(".reprise-") && name.ends_with(".tmp"));
 }
 
-bool IsUnreadable(const Error& error) {
-  return error.code == ErrorCode::kIo || error.Is(Reason::kNotReadable);
-}
+bool IsUnreadable(const Error& error) { return error.code == ErrorCode::kIo || error.Is(Reason::kNotReadable); }
 
 bool WorkspaceWalk::is_over() const {
   return std::chrono::steady_clock::now() > rules_.until || rules_.stop.stop_requested();
