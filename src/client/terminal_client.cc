@@ -57,6 +57,7 @@ TerminalClient::TerminalClient(Parts parts)
                  .resized =
                      [this] {
                        screen_.Resize();
+                       FitQuestion();
                        UpdateScreen(/*at_once=*/true);  // whose lines are cut to the width
                      }},
       chat_(parts.chat.str()),

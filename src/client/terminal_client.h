@@ -182,6 +182,7 @@ class TerminalClient {
   std::vector<std::string> Painted(Style::Role role, const std::string& text) const;
   void AllowAll(std::vector<OpenQuestion>& shown);
   void ShowQuestion(std::vector<std::string> lines, const std::string& title);
+  void FitQuestion();
   void KeepQuestion(const std::string& answer = {});
 
   // --- terminal_commands.cc: lines that begin with a slash
@@ -346,7 +347,8 @@ class TerminalClient {
   std::string filled_in_;                       // the form filled in last
   std::map<std::string, std::string> entered_;  // text typed into its fields
   std::vector<std::string> question_text_;      // the question below, until it is answered
-  std::vector<std::string> drawn_question_;     // the question as last drawn, below or among the lines that stay
+  std::string question_title_;
+  std::vector<std::string> drawn_question_;  // the question as last drawn, below or among the lines that stay
 };
 
 }  // namespace reprise

@@ -118,14 +118,17 @@ bool TerminalClient::AllowByMode(const OpenQuestion& question) {
 void TerminalClient::ShowQuestion(std::vector<std::string> lines, const std::string& title) {
   if (lines == drawn_question_) return;
   drawn_question_ = lines;
-  if (screen_.is_plain()) {
-    screen_.Add(lines);
-  } else if (screen_.RowsOf(lines) + kRowsBesideQuestion <= screen_.rows()) {
-    question_text_ = std::move(lines);
-  } else {
-    screen_.Add(lines);
-    question_text_.assign(1, style_.Paint(Style::kBold, CutToWidth(VisibleLine(title), screen_.columns())));
-  }
+  if (screen_.is_plain()) return screen_.Add(lines);
+  question_text_ = std::move(lines);
+  question_title_ = title;
+  FitQuestion();
+}
+
+// Also when the screen has become smaller.
+void TerminalClient::FitQuestion() {
+  if (question_text_.empty() || screen_.RowsOf(question_text_) + kRowsBesideQuestion <= screen_.rows()) return;
+  if (question_text_.size() > 1) screen_.Add(question_text_);
+  question_text_.assign(1, style_.Paint(Style::kBold, CutToWidth(VisibleLine(question_title_), screen_.columns())));
 }
 
 // Moves the question and its answer to the lines that stay.

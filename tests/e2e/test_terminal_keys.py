@@ -355,6 +355,17 @@ def test_a_question_taller_than_the_edited_text_leaves_room_for_is_whole_again(a
     assert after[0].startswith("write_file small.txt") and after == before[-len(after):], "the text pushed nothing else away"
 
 
+@pytest.mark.parametrize("size", [(60, 10), (20, 8)], ids=["60x10", "20x8"])
+def test_the_title_of_a_question_stays_when_the_screen_becomes_smaller(attached, server, provider, size):
+    content = "".join(f"row {n}\n" for n in range(9))
+    provider.plan(tools(call("write_file", {"path": "small.txt", "content": content}, "w")), text("fine"))
+    chat = attached(rows=30)
+    chat.say("write").until("allow?").resize(*size)
+    eventually(lambda: chat.quiet(0.05) is not None and any(line.startswith("write_file") for line in chat.screen[-size[1]:]), "the title")
+    chat.answer("y").until("fine").ready()
+    assert (server.home.workspace / "small.txt").read_text() == content
+
+
 def test_the_line_says_who_is_waited_for_at_every_question(attached, provider):
     provider.plan(tools(write("a.txt"), write("b.txt")))
     chat = attached()
