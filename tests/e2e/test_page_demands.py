@@ -1017,3 +1017,19 @@ def test_a_file_is_mentioned_by_its_name(server, provider, browse, tmp_path):
     window.until_text("answer", "words")
     sent = server.client.interaction("c", "int_003")
     assert sent["user_message"] == "what is in @notes.txt ?" and [each["filename"] for each in sent["attachments"]] == ["notes.txt"]
+
+
+def test_an_edited_message_has_the_files_that_it_names(server, provider, browse):
+    provider.answer_with(lambda request: text("answered"))
+    for name in ("one", "two"):
+        (server.home.workspace / f"{name}.txt").write_text(f"content of {name}")
+    server.client.turn("c", "hello")
+    window = browse(server, "/#c")
+    window.until_text("answer", "answered")
+    edits = (("look at @one.txt", {"one"}), ("look at @two.txt", {"two"}), ("at @one.txt and @two.txt", {"one", "two"}), ("at nothing", set()))
+    for words, files in edits:
+        window.all("edit-message")[0].click()
+        window.type("edit-text", words, clear=True)
+        window.press("edit-run")
+        window.until(lambda: [each.text.split("\n")[0] for each in window.all("user-message")] == [words] and window.all("answer"), words)
+        assert {name for name in ("one", "two") if f"content of {name}" in str(provider.requests[-1].messages[-1])} == files, words

@@ -208,7 +208,7 @@ export async function sendAgain(unsent: Unsent): Promise<void> {
   leaving.delete(unsent.id);
   keepUnsent(chat, (all) => all.flatMap((each) => (each.id !== unsent.id ? [each] : why === null ? [] : [{ ...each, why: why || undefined }])));
 }
-export const edit = (turn: Turn, text: string, files: FilesChoice = {}): Promise<boolean> => beginFrom(turn, "edit", { new_user_message: text, ...files });
+export const edit = (turn: Turn, text: string, files: FilesChoice & { attachments?: string[] } = {}): Promise<boolean> => beginFrom(turn, "edit", { new_user_message: text, ...files });
 export const again = (turn: Turn, how: "regenerate" | "resume", model = ""): Promise<boolean> => beginFrom(turn, how, model ? { model } : {});
 // Begins a turn from another one. The new turn is the chat's last, and the view moves to it.
 const beginFrom = (turn: Turn, how: string, body: Record<string, unknown>): Promise<boolean> => attempt(async () => {

@@ -1,15 +1,16 @@
 import { useEffect, useState } from "react";
 import { spelled } from "../chat/hidden";
+import { filesOf, mentionsIn } from "../chat/uploads";
 import { argumentsOf, patchedPaths, summary, titleOf } from "../chat/values";
 import { useKept } from "../list/Rows";
 import { Icon } from "../parts/Icon";
 import { cache } from "../store/cache";
-import { attempt } from "../store/state";
+import { attempt, tell } from "../store/state";
 import * as requests from "../store/requests";
 import type { FilesChoice, Turn } from "../store/turn";
 import { t } from "../texts";
-import type { EditPreview } from "../wire";
-import { call, turnPath } from "../wire/api";
+import type { EditPreview, FileInfo } from "../wire";
+import { ApiError, call, chatPath, turnPath } from "../wire/api";
 import { FilesBack } from "./FilesBack";
 
 // Edits a message in place, and shows the turns that this supersedes and the effects that stay.
@@ -28,7 +29,9 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
     onDone();
   };
   const run = async (): Promise<void> => {
-    if (await requests.edit(turn, text, files)) done();
+    await attempt(async () => {
+      if (await requests.edit(turn, text, { ...files, ...(await attachmentsOf(turn, text)) })) done();
+    });
   };
   return (
     <form className="edit" onSubmit={(e) => {
@@ -61,6 +64,29 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
       </div>
     </form>
   );
+}
+
+// The files that the new message names, as they are now, and those that the old one had without naming them. Nothing if neither names any.
+async function attachmentsOf(turn: Turn, text: string): Promise<{ attachments?: string[] }> {
+  const before = mentionsIn(turn.message ?? ""), now = mentionsIn(text);
+  if (before.length + now.length === 0) return {};
+  const has = (paths: string[], name: string): boolean => paths.some((path) => path === name || path.endsWith(`/${name}`));
+  const ids: string[] = [], gone: string[] = [];
+  for (const path of now) {
+    try {
+      ids.push((await call<FileInfo>("POST", `${chatPath(turn.chat)}/workspace/files`, { path })).id);
+    } catch (error) {
+      if (!(error instanceof ApiError && (error.status === 404 || error.status === 400))) throw error;
+      gone.push(path);
+    }
+  }
+  const kept = turn.attachments.filter((each) => !has(before, each.filename) || has(gone, each.filename));
+  for (const path of gone.filter((each) => !kept.some((one) => has([each], one.filename)))) {
+    const named = (await filesOf(turn.chat)).filter((each) => each.filename === path).pop();
+    if (named) ids.push(named.id);
+    else if (/[./]/.test(path)) tell(t.noSuchFile(path));
+  }
+  return { attachments: [...new Set([...kept.map((each) => each.id), ...ids])] };
 }
 
 const OF_FILES = ["write_file", "edit_file", "apply_patch", "delete_file"];
