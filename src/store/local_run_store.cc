@@ -92,13 +92,17 @@ Result<void> LocalRunStore::Claim(const ChatId& chat) {
 
 Result<std::unique_ptr<RunHold>> LocalRunStore::BeginClaimed(const RunBeginning& beginning) {
   const ChatId& chat = beginning.chat;
-  if (beginning.expected_head) {
+  const auto check_head = [&]() -> Result<void> {
     const auto summary = store_.LoadSummary(chat);
     if (!summary && !IsNotFound(summary.error())) return Fail(summary.error());
-    if ((summary ? summary->head : std::nullopt) != *beginning.expected_head) return HeadMoved();
-  }
+    return (summary ? summary->head : std::nullopt) == *beginning.expected_head ? Result<void>() : HeadMoved();
+  };
+  const bool is_first = beginning.expected_head && !*beginning.expected_head;
+  if (beginning.expected_head && !is_first) TRY(check_head());
   if (beginning.queued) TRY(CheckWaits(chat, *beginning.queued));
   const InteractionId id = TRY(store_.ReserveInteraction(chat));
+  // The first number says that a chat has no head, without another look for its files.
+  if (is_first && id.number() != 1) TRY(check_head());
   NoteNumber({chat, id});
   std::unique_ptr<Journal> journal;
   if (!beginning.record.empty()) journal = TRY(store_.BeginJournal(chat, id, {}));
