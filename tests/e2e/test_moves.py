@@ -279,6 +279,11 @@ def test_the_page_s_way_takes_them_too(offline):
     cut = json.dumps([{"id": "late", "mapping": mapping}]).encode()[:-1] + b', {"mapping": '
     late = client.request("POST", "/import", cut, headers={"Content-Type": "application/json"}).expect(201, "imported").json
     assert late["title"].startswith("Late.") and any(note.startswith("not imported: the document") for note in late["notes"])
+    chats = [{"id": name, "mapping": mapping} for name in ("before", "bad", "after")]
+    chats[1]["mapping"] = 5
+    made = client.request("POST", "/import", json.dumps(chats).encode(), headers={"Content-Type": "application/json"}).expect(201, "imported").json
+    assert "2 chats were imported; this is the last one" in made["notes"]
+    assert "not imported: the document, element 2: it is no session of ChatGPT (docs/moves.md)" in made["notes"]
     named = client.request("POST", "/import?as=violets", (DATA / "chatgpt/conversations.json").read_bytes(),
                            headers={"Content-Type": "application/json"}).expect(201, "imported").json
     assert named["id"] == "violets" and 'not imported: "as" is for one chat, and there are several' in named["notes"]

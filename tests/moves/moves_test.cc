@@ -307,6 +307,31 @@ TEST_CASE("MovedTurns: what cannot be a session is refused or empty, and never h
   }
 }
 
+TEST_CASE("ForEachSession: what in a list is no session is said", "[moves]") {
+  const std::string chat =
+      R"({"id":"a","mapping":{"1":{"parent":null,"message":{"author":{"role":"user"},"content":{"parts":["hi"]}}}}})";
+  const std::string claude = R"({"uuid":"c","chat_messages":[{"uuid":"1","sender":"human","text":"hi"}]})";
+  const std::string no_session = ": it is no session of ChatGPT (docs/moves.md)";
+  struct List {
+    std::string text;
+    std::size_t chats;
+    std::string failed, failure;
+  };
+  for (const List& list : {
+           List{"[" + chat + R"(,{"id":"b","mapping":5},)" + chat + "]", 2, "the source, element 2" + no_session, ""},
+           List{"[" + chat + R"(,{"title":"other"},)" + chat + "]", 2, "the source, element 2" + no_session, ""},
+           List{R"([{"title":"other"},)" + chat + "]", 1, "the source, element 1" + no_session, ""},
+           List{"[" + chat + "," + claude + "," + chat + "]", 3, "", ""},
+       }) {
+    INFO(list.text);
+    const Read read = ReadText(list.text);
+    CHECK(read.chats.size() == list.chats);
+    for (const auto& each : read.chats) CHECK(each);
+    CHECK(read.failed == (list.failed.empty() ? std::vector<std::string>() : std::vector{list.failed}));
+    CHECK(read.failure == list.failure);
+  }
+}
+
 TEST_CASE("MovedTurns: the last line of a session that goes on is left out", "[moves]") {
   const std::string line = ClaudeLine("user", "1", "", R"("go")");
   for (std::size_t cut = 1; cut + 2 < line.size(); cut += 7) {
