@@ -307,7 +307,7 @@ TEST_CASE("MovedTurns: what cannot be a session is refused or empty, and never h
   }
 }
 
-TEST_CASE("ForEachSession: what in a list is no session is said", "[moves]") {
+TEST_CASE("ForEachSession: what in a list is no session, and what follows the list, is said", "[moves]") {
   const std::string chat =
       R"({"id":"a","mapping":{"1":{"parent":null,"message":{"author":{"role":"user"},"content":{"parts":["hi"]}}}}})";
   const std::string claude = R"({"uuid":"c","chat_messages":[{"uuid":"1","sender":"human","text":"hi"}]})";
@@ -322,6 +322,9 @@ TEST_CASE("ForEachSession: what in a list is no session is said", "[moves]") {
            List{"[" + chat + R"(,{"title":"other"},)" + chat + "]", 2, "the source, element 2" + no_session, ""},
            List{R"([{"title":"other"},)" + chat + "]", 1, "the source, element 1" + no_session, ""},
            List{"[" + chat + "," + claude + "," + chat + "]", 3, "", ""},
+           List{"[" + chat + "] \n", 1, "", ""},
+           List{"[" + chat + "]x", 1, "", "the source: something follows its end"},
+           List{"[" + chat + "]\n[" + chat + "]", 1, "", "the source: something follows its end"},
        }) {
     INFO(list.text);
     const Read read = ReadText(list.text);
