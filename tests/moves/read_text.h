@@ -16,7 +16,7 @@ namespace reprise::test {
 struct Read {
   std::string format;  // empty: none
   std::vector<Result<ForeignChat>> chats{};
-  std::string failure{};  // of the source
+  std::string failure{};              // of the source
   std::vector<std::string> failed{};  // sessions of a list
 };
 
