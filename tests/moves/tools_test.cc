@@ -105,6 +105,7 @@ TEST_CASE("MovedTurns: Gemini CLI's list of what the model is told replaces the 
   CHECK(EventsOf(chat.interactions[1]) == std::vector<std::string>{"ANSWER second"});
   REQUIRE(chat.interactions[2].final_agent_state->compaction);
   CHECK(chat.interactions[2].final_agent_state->compaction->end == 2);
+  CHECK(chat.interactions[2].final_agent_state->compaction->requested);
 }
 
 TEST_CASE("MovedTurns: what a session begins with in place of another is what the model is told", "[moves]") {
