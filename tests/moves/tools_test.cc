@@ -204,6 +204,30 @@ TEST_CASE("MovedTurns: Codex' summaries, sums of tokens and remarks", "[moves]")
   CHECK(readable.interactions[1].final_agent_state->compaction->summary == "fix my parser\nSummary: it is fixed.");
 }
 
+TEST_CASE("MovedTurns: what was taken back in Codex is a branch", "[moves]") {
+  const auto said = [](const char* role, const char* text) {
+    const Json content = {{{"type", "input_text"}, {"text", text}}};
+    return Line({{"type", "response_item"}, {"payload", {{"type", "message"}, {"role", role}, {"content", content}}}});
+  };
+  const auto back = [](int turns) {
+    return Line({{"type", "event_msg"}, {"payload", {{"type", "thread_rolled_back"}, {"num_turns", turns}}}});
+  };
+  const std::string begin = Line({{"type", "session_meta"}, {"payload", {{"id", "c"}}}});
+  const std::string two =
+      said("user", "keep") + said("assistant", "kept") + said("user", "undo") + said("assistant", "undone");
+  const std::string next = said("user", "other") + said("assistant", "after");
+  const ForeignChat one = Chat(begin + two + back(1) + next + said("user", "more"));
+  CHECK(PromptsOf(one) == std::vector<std::string>{"keep", "undo", "other", "more"});
+  CHECK(one.interactions[2].parent_id == one.interactions[0].id);
+  CHECK(one.interactions[2].edited_from == one.interactions[1].id);
+  CHECK(one.interactions[3].parent_id == one.interactions[2].id);
+  CHECK(one.head == one.interactions[3].id);
+  CHECK(one.notes.empty());
+  const ForeignChat all = Chat(begin + two + back(9) + next);
+  CHECK_FALSE(all.interactions[2].parent_id);
+  CHECK(Chat(begin + two + back(1)).head == one.interactions[0].id);
+}
+
 TEST_CASE("MovedTurns: results find their calls, and calls their arguments, without ids", "[moves]") {
   const auto text = [](const char* name, const char* words) {
     return Json{{"type", "tool_result"}, {"tool_use_id", nullptr}, {"name", name}, {"content", words}};
