@@ -43,7 +43,7 @@ class SessionInRecords final : public MovedSession {
 
 }  // namespace
 
-std::size_t BytesOf(const std::vector<MovedMessage>& steps) {
+std::size_t BytesOf(std::span<const MovedMessage> steps) {
   std::size_t bytes = 0;
   for (const MovedMessage& step : steps) {
     bytes += step.text.size();

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,7 +63,7 @@ struct MovedMessage {
 };
 
 // Of what they say and hold.
-std::size_t BytesOf(const std::vector<MovedMessage>& steps);
+std::size_t BytesOf(std::span<const MovedMessage> steps);
 
 // Counts what an import leaves out, by its name in the singular.
 class LeftOut {
