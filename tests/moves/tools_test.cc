@@ -228,6 +228,43 @@ TEST_CASE("MovedTurns: what was taken back in Codex is a branch", "[moves]") {
   CHECK(Chat(begin + two + back(1)).head == one.interactions[0].id);
 }
 
+TEST_CASE("MovedTurns: what is of no known type is counted by it", "[moves]") {
+  const auto noted = [](const std::string& text) {
+    std::string notes;
+    for (const std::string& note : Chat(text).notes) notes += note + ";";
+    return notes;
+  };
+  const Json newer = {{"content_type", "newer"}, {"stuff", "lost"}};
+  const Json critic = {{"author", {{"role", "critic"}}}, {"content", {{"content_type", "text"}, {"parts", {"no"}}}}};
+  const Json answer = {{"author", {{"role", "assistant"}}}, {"content", newer}};
+  const Json prompt = {{"author", {{"role", "user"}}}, {"content", {{"content_type", "text"}, {"parts", {"q"}}}}};
+  const Json mapping = {{"a", {{"parent", nullptr}, {"message", prompt}}},
+                        {"b", {{"parent", "a"}, {"message", answer}}},
+                        {"c", {{"parent", "b"}, {"message", critic}}},
+                        {"d", 5}};
+  CHECK(noted(DumpJson({{"id", "x"}, {"mapping", mapping}})) ==
+        "left out: 1 x message of a type that is not known here;"
+        "left out: 1 x message of a type that is not known here (critic);"
+        "left out: 1 x message of a type that is not known here (newer);");
+  const auto atif = [](const Json& steps) {
+    return DumpJson(
+        {{"schema_version", "ATIF-v1.7"}, {"session_id", "x"}, {"agent", Json::object()}, {"steps", steps}});
+  };
+  CHECK(noted(atif({{{"source", "robot"}, {"message", "who"}},
+                    {{"source", "user"}, {"message", "go"}},
+                    7,
+                    {{"source", "agent"}, {"message", 5}},
+                    {{"source", "agent"}, {"message", {{"x", 1}}}}})) ==
+        "left out: 1 x part of a result ();"
+        "left out: 1 x step of a type that is not known here;"
+        "left out: 1 x step of a type that is not known here (robot);"
+        "left out: 1 x text of a type that is not known here (number);");
+  CHECK(noted(GeminiLines({GeminiMessage("1", "user", "hi"), GeminiMessage("2", "newer", "lost"),
+                           GeminiMessage("3", "gemini", {{{"video", 1}}})})) ==
+        "left out: 1 x message of a type that is not known here (newer);"
+        "left out: 1 x part of a message of a type that is not known here (video);");
+}
+
 TEST_CASE("MovedTurns: results find their calls, and calls their arguments, without ids", "[moves]") {
   const auto text = [](const char* name, const char* words) {
     return Json{{"type", "tool_result"}, {"tool_use_id", nullptr}, {"name", name}, {"content", words}};

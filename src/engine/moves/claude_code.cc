@@ -91,7 +91,7 @@ class ClaudeCodeReader final : public RecordReader {
     } else if (type == "file-history-snapshot") {
       left_out.Add("list of files as they were");
     } else if (std::ranges::find(kSilent, type) == kSilent.end()) {
-      left_out.Add("line of a type that is not known here (" + FirstWords(type) + ")");
+      left_out.AddUnknown("line", type);
     }
     if (type == "system" && line.contains("compactMetadata")) {
       tokens_[TextMember(line, "uuid")] = CountIn(MemberOf(line, "compactMetadata"), "preTokens");

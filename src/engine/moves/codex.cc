@@ -71,7 +71,7 @@ class CodexReader final : public RecordReader {
     } else if (line.contains("id")) {
       TakeMeta(line);
     } else if (!line.contains("record_type")) {
-      left_out.Add("line of a type that is not known here");
+      left_out.AddUnknown("line", type);
     }
     for (MovedMessage& message : messages) message.at = at;
     return messages;
@@ -122,7 +122,7 @@ class CodexReader final : public RecordReader {
     } else if (type == "thread_rolled_back") {
       if (is_first_) RollBack(static_cast<std::size_t>(CountIn(event, "num_turns")));
     } else if (std::ranges::find(kRepeating, type) == kRepeating.end()) {
-      left_out.Add("event of a type that is not known here (" + FirstWords(type) + ")");
+      left_out.AddUnknown("event", type);
     }
     return {};
   }
@@ -157,7 +157,7 @@ class CodexReader final : public RecordReader {
       return {};
     } else {
       const bool silent = std::ranges::find(kSilentItems, type) != kSilentItems.end();
-      if (!silent) left_out.Add("item of a type that is not known here (" + FirstWords(type) + ")");
+      if (!silent) left_out.AddUnknown("item", type);
       return {};
     }
     return {std::move(message)};

@@ -68,6 +68,10 @@ void LeftOut::Add(const LeftOut& other) {
   for (const auto& [what, count] : other.counts_) Add(what, count);
 }
 
+void LeftOut::AddUnknown(const std::string& thing, std::string_view type) {
+  Add(thing + " of a type that is not known here" + (type.empty() ? "" : " (" + FirstWords(type) + ")"));
+}
+
 std::vector<std::string> LeftOut::Notes() const {
   std::vector<std::string> notes;
   for (const auto& [what, count] : counts_) {

@@ -70,6 +70,8 @@ class LeftOut {
  public:
   void Add(const std::string& what, std::size_t count = 1);
   void Add(const LeftOut& other);
+  // A thing of the source ("line", "message") of a type that no reader knows; empty: it names none.
+  void AddUnknown(const std::string& thing, std::string_view type);
   // Counts nothing more: what is read again was counted.
   void Close() { is_closed_ = true; }
   // "3 attachments were left out"
