@@ -228,6 +228,35 @@ TEST_CASE("MovedTurns: what was taken back in Codex is a branch", "[moves]") {
   CHECK(Chat(begin + two + back(1)).head == one.interactions[0].id);
 }
 
+TEST_CASE("MovedTurns: each of two sub-agents with one prompt has its call", "[moves]") {
+  const auto task = [](const char* id) {
+    return R"({"type":"tool_use","id":")" + std::string(id) + R"(","name":"Task","input":{"prompt":"look"}})";
+  };
+  const auto agent = [](const std::string& name) {
+    const std::string side = R"(,"isSidechain":true)";
+    return ClaudeLine("user", name + "1", "", R"("look")", side) +
+           ClaudeLine("assistant", name + "2", name + "1", R"([{"type":"text","text":")" + name + R"("}])", side);
+  };
+  const auto result = [](const char* uuid, const char* parent, const char* id) {
+    const std::string content = R"([{"type":"tool_result","tool_use_id":")" + std::string(id) + R"(","content":"x"}])";
+    return ClaudeLine("user", uuid, parent, content);
+  };
+  const std::string go = ClaudeLine("user", "1", "", R"("go")");
+  const auto agents_of = [](const ForeignChat& chat) {
+    std::string calls;
+    for (const AgentEvent& event : chat.interactions.at(0).events) {
+      const auto* const nested = std::get_if<event::Nested>(&event.payload);
+      if (nested != nullptr) calls += nested->call_id + " " + std::get<event::Answer>(nested->step).content + ";";
+    }
+    return calls;
+  };
+  CHECK(agents_of(Chat(go + ClaudeLine("assistant", "2", "1", "[" + task("a") + "," + task("b") + "]") + agent("s") +
+                       agent("q") + result("3", "2", "a") + result("4", "3", "b"))) == "a s;b q;");
+  CHECK(agents_of(Chat(go + ClaudeLine("assistant", "2", "1", "[" + task("a") + "]") + result("3", "2", "a") +
+                       ClaudeLine("assistant", "4", "3", "[" + task("b") + "]") + agent("q") +
+                       result("5", "4", "b"))) == "b q;");
+}
+
 TEST_CASE("MovedTurns: what is of no known type is counted by it", "[moves]") {
   const auto noted = [](const std::string& text) {
     std::string notes;
