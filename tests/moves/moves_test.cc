@@ -126,6 +126,15 @@ TEST_CASE("MovedTurns: an answer that was made again begins a branch, and parall
   CHECK(chat.interactions[3].parent_id == chat.interactions[1].id);
   CHECK(chat.notes.empty());
 
+  // A message of the person that continues a turn before its last answer.
+  const ForeignChat within =
+      Chat(head + ClaudeLine("assistant", "2", "1", call("a")) + ClaudeLine("user", "3", "2", result("a", "one")) +
+           ClaudeLine("assistant", "4", "3", say("first")) + ClaudeLine("user", "5", "3", R"("rather")"));
+  REQUIRE(within.interactions.size() == 3);
+  CHECK(ToldIn(within.interactions[0]) == "user go|assistant (call)|tool one|assistant first");
+  CHECK(ToldIn(within.interactions[1]) == "user go|assistant (call)|tool one");
+  CHECK(within.interactions[2].parent_id == within.interactions[1].id);
+
   // Two pieces of one answer, each with its result, in any order; the next answer continues one of them.
   const auto piece = [&](const char* uuid, const char* parent, const char* id) {
     std::string line = ClaudeLine("assistant", uuid, parent, call(id));

@@ -141,6 +141,9 @@ void MovedTurns::Place(const MovedMessage& message, Step step) {
   const bool says_something =
       message.kind != Kind::kModel && message.kind != Kind::kUsage && message.kind != Kind::kStopped;
   if (message.kind == Kind::kPrompt && message.nested.empty()) {
+    const auto before = known_.find(MeantBy(message.parent));
+    const bool is_within = !message.parent.empty() && before != known_.end() && before->second.answered != kNone;
+    if (is_within && before->second.turn == turn) turn = BeginAgain(message, Known(before->second));
     turn = Begin(message, message.is_root ? kNone : turn);
   } else if (turn == kNone && says_something) {
     turn = Begin(message, kNone);
@@ -195,7 +198,7 @@ std::uint32_t MovedTurns::TurnOfAnswer(const MovedMessage& message, std::uint32_
   return made;
 }
 
-// It repeats what led to the answer, because each branch is whole.
+// A turn beside, which repeats what led to the first answer, because each branch is whole.
 std::uint32_t MovedTurns::BeginAgain(const MovedMessage& message, const Known& before) {
   const std::uint32_t made = Begin(message, turns_[before.turn].parent);
   const Turn& first = turns_[before.turn];
