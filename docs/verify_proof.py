@@ -4,12 +4,14 @@
 verify_proof.py BUNDLE [--signed-by KEY] [--timestamp-ca FILE]: exit status 0 if it is intact, else 1.
 """
 import argparse
+import calendar
 import hashlib
 import json
 import re
 import subprocess
 import sys
 import tempfile
+import time
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -118,7 +120,12 @@ def check_stamp(bundle, authority):
         reply.write(bytes.fromhex(bundle["time_stamp"]))
         reply.flush()
         digest = sha256(bytes.fromhex(bundle["signature"])).hex()
-        command = ["openssl", "ts", "-verify", "-digest", digest, "-in", reply.name, "-CAfile", authority]
+        shown = subprocess.run(["openssl", "ts", "-reply", "-in", reply.name, "-text"], capture_output=True, text=True, errors="replace", check=False).stdout
+        times = re.findall(r"^Time stamp: (\w{3} +\d+ [\d:]{8})(?:\.\d+)? (\d{4}) GMT$", shown, re.M)
+        if not times:
+            raise Broken("its time stamp has no time")
+        at = calendar.timegm(time.strptime(" ".join(times[-1]), "%b %d %H:%M:%S %Y"))
+        command = ["openssl", "ts", "-verify", "-digest", digest, "-in", reply.name, "-CAfile", authority, "-attime", str(at)]
         if subprocess.run(command, capture_output=True, check=False).returncode != 0:
             raise Broken("its time stamp is not of this bundle, or not by that authority")
 

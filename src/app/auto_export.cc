@@ -9,7 +9,9 @@
 
 #include "base/atomic_write.h"
 #include "base/logging.h"
+#include "base/public_address.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "domain/codec.h"
 #include "domain/transcript/other_formats.h"
 #include "domain/transcript/transcript.h"
@@ -18,9 +20,9 @@ namespace reprise {
 namespace {
 
 struct Status final : HttpResponseHandler {
-  void OnHead(int status, const HttpHeaders&) override { is_taken = status >= 200 && status < 300; }
+  void OnHead(int head, const HttpHeaders&) override { status = head; }
   bool OnData(std::string_view) override { return false; }
-  bool is_taken = false;
+  int status = 0;
 };
 
 // A number of a repeated name that is beyond all that happens.
@@ -57,7 +59,11 @@ AutoExport::AutoExport(const AutoExportOptions& options, std::vector<std::string
   bucket_.emplace(std::move(bucket), transport_, give_up_.get_token(), S3Bucket::Limits{.tries = 1});
 }
 
-AutoExport::~AutoExport() { give_up_.request_stop(); }
+AutoExport::~AutoExport() {
+  give_up_.request_stop();
+  queue_.reset();
+  if (dropped_ > 0) LogWarning("export.auto: interactions were dropped", {{"count", dropped_.load()}});
+}
 
 void AutoExport::Add(const Interaction& interaction, const std::string& tenant) noexcept {
   if (options_.to.empty()) return;
@@ -67,13 +73,11 @@ void AutoExport::Add(const Interaction& interaction, const std::string& tenant) 
     return;
   }
   try {
-    queue_.Post([this, tenant, kept = std::make_shared<const Interaction>(interaction)] {
-      bool written = false;
+    queue_->Post([this, tenant, kept = std::make_shared<const Interaction>(interaction)] {
+      Result<void> written = Fail(ErrorCode::kInternal, "it ended with an exception");
       if (!give_up_.stop_requested()) Guarded("an export", [&] { written = Write(*kept, tenant); });
-      written ? ++written_ : give_up_.stop_requested() ? ++dropped_ : ++failed_;
+      Note(*kept, written);
       --waiting_;
-      if (written == works_.exchange(written) || give_up_.stop_requested()) return;
-      written ? LogInfo("export.auto works again") : LogWarning("export.auto: an interaction could not be written");
     });
   } catch (const std::exception&) {
     --waiting_;
@@ -81,27 +85,43 @@ void AutoExport::Add(const Interaction& interaction, const std::string& tenant) 
   }
 }
 
-bool AutoExport::Write(const Interaction& interaction, const std::string& tenant) {
+void AutoExport::Note(const Interaction& interaction, const Result<void>& written) {
+  const bool works = written.has_value(), is_stopping = give_up_.stop_requested();
+  if (works != works_.exchange(works) && !is_stopping) {
+    if (works) {
+      LogInfo("export.auto works again");
+    } else {
+      // Of an address the host alone: the rest may be secret.
+      LogWarning("export.auto: an interaction could not be written",
+                 {{"chat", interaction.chat_id.str()},
+                  {"interaction", interaction.id.str()},
+                  {"to", IsAddress(options_.to) ? HostOf(options_.to) : std::string_view(options_.to)},
+                  {"error", written.error().message},
+                  {"detail", written.error().detail}});
+    }
+  }
+  works ? ++written_ : is_stopping ? ++dropped_ : ++failed_;
+}
+
+Result<void> AutoExport::Write(const Interaction& interaction, const std::string& tenant) {
   if (!finder_) finder_.emplace(std::move(secrets_));
   const auto learned = learned_->All();  // which other threads add to
   for (const std::string& secret : *learned) finder_->Learn(secret);
-  const auto redacted = finder_->TakenFrom(interaction);
-  if (!redacted) return false;
-  std::string chat = redacted->chat_id.str();  // an id, from which nothing else is taken
+  const auto redacted = TRY(finder_->TakenFrom(interaction));
+  std::string chat = redacted.chat_id.str();  // an id, from which nothing else is taken
   finder_->TakeFrom(chat);
   const bool is_atif = options_.format == "atif";
-  if (!is_atif && !redacted->final_agent_state) return true;  // nothing was said
-  const std::string text = is_atif ? FormatAtif({.id = ChatId::Parse(chat).value_or(redacted->chat_id),
-                                                 .title = TitleFromMessage(redacted->user_message)},
-                                                {{.interaction = *redacted}})
-                                   : ConversationLine(*redacted->final_agent_state);
+  if (!is_atif && !redacted.final_agent_state) return {};  // nothing was said
+  const std::string text = is_atif ? FormatAtif({.id = ChatId::Parse(chat).value_or(redacted.chat_id),
+                                                 .title = TitleFromMessage(redacted.user_message)},
+                                                {{.interaction = redacted}})
+                                   : ConversationLine(*redacted.final_agent_state);
   if (IsAddress(options_.to)) return Send(text);
-  return WriteTo((tenant.empty() ? "" : PercentEncoded(tenant) + "-") + chat + "-" + redacted->id.str(), *redacted,
-                 text);
+  return WriteTo((tenant.empty() ? "" : PercentEncoded(tenant) + "-") + chat + "-" + redacted.id.str(), redacted, text);
 }
 
 // A chat may have the name of one that was deleted, or of which other words were taken out. Nothing is replaced.
-bool AutoExport::WriteTo(const std::string& name, const Interaction& interaction, const std::string& text) {
+Result<void> AutoExport::WriteTo(const std::string& name, const Interaction& interaction, const std::string& text) {
   const std::string end = options_.format == "atif" ? ".json" : ".jsonl";
   std::string created = FormatTimestamp(interaction.created_at);
   std::erase_if(created, [](char c) { return !IsAsciiAlnum(c); });
@@ -109,29 +129,28 @@ bool AutoExport::WriteTo(const std::string& name, const Interaction& interaction
     const std::string more = number == 0   ? ""
                              : number == 1 ? "-" + created
                                            : "-" + created + "-" + std::to_string(number);
-    const auto is_taken = IsTaken(name + more + end);
-    if (!is_taken) return false;
-    if (!*is_taken) return Put(name + more + end, text);
+    if (!TRY(IsTaken(name + more + end))) return Put(name + more + end, text);
   }
-  return false;
+  return Fail(ErrorCode::kConflict, "there are too many of the name " + name);
 }
 
-std::optional<bool> AutoExport::IsTaken(const std::string& name) {
+Result<bool> AutoExport::IsTaken(const std::string& name) {
   if (!BucketPlace::Parse(options_.to)) {
     const auto there = disk_.ReadFile(options_.to + "/" + name, 0);
     return there || there.error().code != ErrorCode::kNotFound;
   }
-  const auto page = bucket_ ? bucket_->List(prefix_ + name, "") : Fail(ErrorCode::kUnavailable, "there is no bucket");
-  if (!page) return std::nullopt;
-  return std::ranges::any_of(page->objects, [&](const StoredObject& each) { return each.key == prefix_ + name; });
+  if (!bucket_) return Fail(ErrorCode::kUnavailable, "there is no bucket");
+  const auto page = TRY(bucket_->List(prefix_ + name, ""));
+  return std::ranges::any_of(page.objects, [&](const StoredObject& each) { return each.key == prefix_ + name; });
 }
 
-bool AutoExport::Put(const std::string& name, const std::string& text) {
-  if (BucketPlace::Parse(options_.to)) return bucket_ && bucket_->Put(prefix_ + name, text);
-  return CreateDirectories(disk_, options_.to) && ReplaceFile(disk_, options_.to + "/" + name, text);
+Result<void> AutoExport::Put(const std::string& name, const std::string& text) {
+  if (bucket_) return bucket_->Put(prefix_ + name, text);
+  TRY(CreateDirectories(disk_, options_.to));
+  return ReplaceFile(disk_, options_.to + "/" + name, text);
 }
 
-bool AutoExport::Send(std::string body) {
+Result<void> AutoExport::Send(std::string body) {
   HttpRequest request;
   request.method = "POST";
   request.url = options_.to;
@@ -139,8 +158,10 @@ bool AutoExport::Send(std::string body) {
   request.body = std::move(body);
   request.headers.emplace_back("Content-Type", options_.format == "atif" ? "application/json" : "application/jsonl");
   request.total_timeout = std::chrono::seconds(10);
-  Status status;
-  return transport_.Perform(std::move(request), status, give_up_.get_token()) && status.is_taken;
+  Status answer;
+  TRY(transport_.Perform(std::move(request), answer, give_up_.get_token()));
+  if (answer.status >= 200 && answer.status < 300) return {};
+  return Fail(ErrorCode::kUnavailable, "the answer has the status " + std::to_string(answer.status));
 }
 
 void AutoExport::Collect(std::vector<Metric>& metrics) const {

@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "app/secret_finder.h"
@@ -38,7 +39,7 @@ class AutoExport {
   AutoExport(const AutoExportOptions& options, std::vector<std::string> secrets,
              std::shared_ptr<const LearnedSecrets> learned, const std::optional<BucketOptions>& server,
              Transport& transport, FileSystem& disk);
-  // Gives up what waits.
+  // Gives up what waits, and logs how many were dropped.
   ~AutoExport();
   AutoExport(const AutoExport&) = delete;
 
@@ -48,12 +49,13 @@ class AutoExport {
 
  private:
   static constexpr std::uint64_t kMostWaiting = 64;
-  bool Write(const Interaction& interaction, const std::string& tenant);
-  bool Send(std::string body);
+  Result<void> Write(const Interaction& interaction, const std::string& tenant);
+  void Note(const Interaction& interaction, const Result<void>& written);  // counts it, and logs what changed
+  Result<void> Send(std::string body);
   // `name` without its ending, which gets something more if there is one already.
-  bool WriteTo(const std::string& name, const Interaction& interaction, const std::string& text);
-  std::optional<bool> IsTaken(const std::string& name);  // nullopt: the bucket does not say
-  bool Put(const std::string& name, const std::string& text);
+  Result<void> WriteTo(const std::string& name, const Interaction& interaction, const std::string& text);
+  Result<bool> IsTaken(const std::string& name);
+  Result<void> Put(const std::string& name, const std::string& text);
 
   const AutoExportOptions options_;
   std::vector<std::string> secrets_;
@@ -65,8 +67,8 @@ class AutoExport {
   std::optional<S3Bucket> bucket_{};  // nullopt: options_.to is none
   std::string prefix_{};              // of the objects' names
   std::atomic<std::uint64_t> waiting_{0}, written_{0}, failed_{0}, dropped_{0};
-  std::atomic<bool> works_{true};  // as last logged
-  SerialQueue queue_;              // last
+  std::atomic<bool> works_{true};                    // as last logged
+  std::optional<SerialQueue> queue_{std::in_place};  // last
 };
 
 }  // namespace reprise

@@ -7,6 +7,7 @@
 #include "app/auto_export.h"
 #include "app/secrets.h"
 #include "app/settings.h"
+#include "base/public_address.h"
 #include "base/text.h"
 #include "engine/run_guard.h"
 #include "mcp/oauth_documents.h"
@@ -101,7 +102,8 @@ std::string WrongLine(const std::string& text) { return text.empty() || HasContr
 
 std::string WrongUrl(const std::string& text) {
   if (HasControlCharacter(text)) return kNotALine;
-  return text.starts_with("http://") || text.starts_with("https://") ? "" : "must begin with http:// or https://";
+  if (!text.starts_with("http://") && !text.starts_with("https://")) return "must begin with http:// or https://";
+  return HostOf(text).empty() ? "must name a server after http:// or https://" : "";
 }
 
 std::string WrongHttpsUrl(const std::string& text) {
@@ -195,7 +197,8 @@ std::string WrongExportPlace(const std::string& text) {
   if (text.starts_with('/') && !HasControlCharacter(text)) return "";
   if (const auto place = BucketPlace::Parse(text))
     return HasControlCharacter(text) ? kNotALine : WrongBucketName(place->bucket);
-  return WrongUrl(text).empty() ? "" : "must be the full path of a folder, or begin with http://, https:// or s3://";
+  if (text.starts_with("http")) return WrongUrl(text);
+  return "must be the full path of a folder, or begin with http://, https:// or s3://";
 }
 
 std::string WrongBucketRegion(const std::string& text) {

@@ -9,7 +9,12 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <memory>
+#include <optional>
+#include <string>
+
+#include "base/terminal_text.h"
 
 namespace reprise {
 namespace {
@@ -29,6 +34,44 @@ tl::unexpected<Error> BadStamp(const std::string& what) {
   const char* const reason = last == 0 ? nullptr : ERR_reason_error_string(last);
   ERR_clear_error();
   return Fail(ErrorCode::kCorruption, "the time stamp " + what, reason == nullptr ? "" : reason);
+}
+
+// By what OpenSSL has found last: the stamp is of another bundle, or its signature or certificate does not hold.
+tl::unexpected<Error> Unverified() {
+  const char* data = nullptr;
+  int flags = 0;
+  const unsigned long last = ERR_peek_last_error_all(nullptr, nullptr, nullptr, &data, &flags);
+  if (ERR_GET_LIB(last) == ERR_LIB_TS && ERR_GET_REASON(last) == TS_R_MESSAGE_IMPRINT_MISMATCH) {
+    return BadStamp("is not of this bundle");
+  }
+  const char* const reason = ERR_reason_error_string(last);
+  std::string why = reason == nullptr ? "" : reason;
+  const bool has_text = data != nullptr && (static_cast<unsigned>(flags) & ERR_TXT_STRING) != 0;
+  if (has_text && *data != 0) why = data;  // "Verify error:certificate has expired"
+  return BadStamp("is not by that authority, or its certificate does not hold: " + why);
+}
+
+// What an authority says that gave no time stamp; empty if it gave one.
+std::string RefusalIn(TS_RESP* response) {
+  TS_STATUS_INFO* const info = TS_RESP_get_status_info(response);
+  const long status = ASN1_INTEGER_get(TS_STATUS_INFO_get0_status(info));
+  if (status == TS_STATUS_GRANTED || status == TS_STATUS_GRANTED_WITH_MODS) return {};
+  std::string why;
+  const STACK_OF(ASN1_UTF8STRING)* const texts = TS_STATUS_INFO_get0_text(info);
+  for (int i = 0; i < sk_ASN1_UTF8STRING_num(texts); ++i) {
+    const ASN1_UTF8STRING* const text = sk_ASN1_UTF8STRING_value(texts, i);
+    const auto* const bytes = reinterpret_cast<const char*>(ASN1_STRING_get0_data(text));
+    why += (i > 0 ? "; " : "") + std::string(bytes, static_cast<std::size_t>(ASN1_STRING_length(text)));
+  }
+  constexpr std::size_t kMost = 200;
+  return why.empty() ? "status " + std::to_string(status) : VisibleOnOneLine(why.substr(0, kMost));
+}
+
+// nullopt if it is none that a clock shows.
+std::optional<std::time_t> ClockTime(const ASN1_GENERALIZEDTIME* time) {
+  std::tm parts{};
+  if (ASN1_TIME_to_tm(time, &parts) != 1) return std::nullopt;
+  return timegm(&parts);
 }
 
 std::string TimeText(const ASN1_GENERALIZEDTIME* time) {
@@ -69,6 +112,12 @@ Result<std::string> TimeOfStamp(std::string_view reply, std::string_view digest,
   const auto* const end = at + reply.size();
   const StampReply response(d2i_TS_RESP(nullptr, &at, static_cast<long>(reply.size())));
   if (!response || at != end) return BadStamp("is not a reply of RFC 3161");
+  if (const std::string refusal = RefusalIn(response.get()); !refusal.empty()) {
+    return Fail(ErrorCode::kCorruption, "the authority gave no time stamp: " + refusal);
+  }
+  TS_TST_INFO* const stamp = TS_RESP_get_tst_info(response.get());
+  const auto made_at = stamp == nullptr ? std::nullopt : ClockTime(TS_TST_INFO_get_time(stamp));
+  if (!made_at) return BadStamp("has no time");
   const StampCheck check(TS_VERIFY_CTX_new());
   auto* const imprint = static_cast<unsigned char*>(OPENSSL_malloc(digest.size()));  // the context owns it
   if (!check || imprint == nullptr) std::abort();
@@ -82,13 +131,13 @@ Result<std::string> TimeOfStamp(std::string_view reply, std::string_view digest,
       ERR_clear_error();
       return Fail(ErrorCode::kIo, "cannot read certificates from " + ca_file);
     }
+    // As of the time that it states: certificates expire, and proofs stay.
+    X509_VERIFY_PARAM_set_time(X509_STORE_get0_param(store), *made_at);
     flags |= TS_VFY_SIGNATURE;
   }
   TS_VERIFY_CTX_set_flags(check.get(), flags);
-  if (TS_RESP_verify_response(check.get(), response.get()) != 1) {
-    return BadStamp(ca_file.empty() ? "is not of this bundle" : "is not of this bundle, or not by that authority");
-  }
-  const std::string time = TimeText(TS_TST_INFO_get_time(TS_RESP_get_tst_info(response.get())));
+  if (TS_RESP_verify_response(check.get(), response.get()) != 1) return Unverified();
+  const std::string time = TimeText(TS_TST_INFO_get_time(stamp));
   if (time.empty()) return BadStamp("has no time");
   return time;
 }

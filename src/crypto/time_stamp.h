@@ -15,7 +15,8 @@ std::string TimeStampQuery(std::string_view digest);
 
 // The time of an issuer's reply, in UTC as the issuer wrote it ("Nov 29 21:00:00 2026 GMT"). kCorruption unless the
 // reply is one to a query for `digest`; with `ca_file` (PEM), also unless a time stamping certificate that one of these
-// authorities has issued signed it. kIo: `ca_file` cannot be read. Without `ca_file` nobody vouches for the time.
+// authorities has issued signed it, and held at that time. kIo: `ca_file` cannot be read. Without `ca_file` nobody
+// vouches for the time. The message tells a refusal, another bundle's stamp and a bad certificate apart.
 Result<std::string> TimeOfStamp(std::string_view reply, std::string_view digest, const std::string& ca_file = {});
 
 }  // namespace reprise

@@ -214,6 +214,8 @@ TEST_CASE("ApplyConfig: wrong types name the key and what it must be", "[config]
   CHECK(ErrorOf(R"({"tools": {"allow": ["a", ""]}})") == "key \"tools.allow[1]\" must be a text that is not empty");
   CHECK(ErrorOf(R"({"providers": {"a": {"type": "openai", "base_url": "ftp://x"}}})") ==
         "key \"providers.a.base_url\" must begin with http:// or https://");
+  CHECK(ErrorOf(R"({"export": {"auto": "http:///dataset"}})") ==
+        "key \"export.auto\" must name a server after http:// or https://");
   CHECK(ErrorOf(R"([])") == "must be a JSON object");
 }
 

@@ -89,7 +89,10 @@ def test_an_address_gets_them_and_failures_are_counted_and_said(make_server, pro
     receiver.status = 204
     server.client.turn("a", "3")
     eventually(lambda: counts(server.client)["written"] == 2, "it works again")
-    assert "could not be written" in server.log() and "works again" in server.log() and "secret-of-the-dataset" not in server.log()
+    said = next(line for line in server.log().splitlines() if "could not be written" in line)
+    for each in ('chat="a"', 'interaction="int_002"', 'to="127.0.0.1"', 'error="the answer has the status 500"'):
+        assert each in said
+    assert "works again" in server.log() and "secret-of-the-dataset" not in server.log() and "dataset=a" not in server.log()
 
 
 def test_a_receiver_that_hangs_holds_up_no_turn(make_server, provider, receiver):
@@ -102,6 +105,7 @@ def test_a_receiver_that_hangs_holds_up_no_turn(make_server, provider, receiver)
         client.turn(f"c{i}", "go")
     assert counts(client) == {"written": 0, "failed": 0, "dropped": 6}
     server.close()  # while it hangs
+    assert 'msg="export.auto: interactions were dropped" count=70' in server.log()
 
 
 def files(folder):

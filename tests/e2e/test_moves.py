@@ -97,6 +97,30 @@ def test_the_chats_go_on_at_any_provider_after_any_message(everything, make_serv
     assert len(provider.requests) == 3 * len(told["imported"])
 
 
+def test_a_summary_is_sent_in_place_of_what_it_replaced(make_home, make_server, provider, tmp_path):
+    home, lines, last = make_home(), [], None
+
+    def line(uuid, **more):
+        nonlocal last
+        lines.append({"uuid": uuid, "parentUuid": last, "sessionId": "s", **more})
+        last = uuid
+
+    for number in range(5):
+        line(f"u{number}", type="user", message={"role": "user", "content": f"Question {number}."})
+        line(f"a{number}", type="assistant", message={"id": f"m{number}", "role": "assistant", "content": [{"type": "text", "text": f"Answer {number}."}]})
+    line("s", type="user", isCompactSummary=True, message={"role": "user", "content": "All of it in short."})
+    path = tmp_path / "session.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    name = imported(home, path)["imported"][0]["chat_id"]
+    server = make_server(provider, home=home)
+    server.check_records = False
+    provider.plan(text("ok"))
+    server.client.turn(name, "Go on.")
+    sent = provider.requests[-1].raw
+    assert b"All of it in short." in sent and b"Question 0." in sent and b"Go on." in sent
+    assert b"Question 3." not in sent and b"Answer 3." not in sent
+
+
 def test_what_our_record_has_a_place_for_is_kept(everything, make_server):
     home, told = everything
     server = make_server(home=home)
@@ -279,6 +303,11 @@ def test_the_page_s_way_takes_them_too(offline):
     cut = json.dumps([{"id": "late", "mapping": mapping}]).encode()[:-1] + b', {"mapping": '
     late = client.request("POST", "/import", cut, headers={"Content-Type": "application/json"}).expect(201, "imported").json
     assert late["title"].startswith("Late.") and any(note.startswith("not imported: the document") for note in late["notes"])
+    chats = [{"id": name, "mapping": mapping} for name in ("before", "bad", "after")]
+    chats[1]["mapping"] = 5
+    made = client.request("POST", "/import", json.dumps(chats).encode(), headers={"Content-Type": "application/json"}).expect(201, "imported").json
+    assert "2 chats were imported; this is the last one" in made["notes"]
+    assert "not imported: the document, element 2: it is no session of ChatGPT (docs/moves.md)" in made["notes"]
     named = client.request("POST", "/import?as=violets", (DATA / "chatgpt/conversations.json").read_bytes(),
                            headers={"Content-Type": "application/json"}).expect(201, "imported").json
     assert named["id"] == "violets" and 'not imported: "as" is for one chat, and there are several' in named["notes"]

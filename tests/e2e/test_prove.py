@@ -252,7 +252,7 @@ def test_a_time_stamp_of_openssl_is_added_and_checked(world, tmp_path):
     assert world.check(short, "--timestamp-ca", tmp_path / "tsa.pem")["time_stamp"]
     verifier.check_stamp(short, tmp_path / "tsa.pem")
     # Neither another authority nor another bundle.
-    assert "by that authority" in world.check(whole, "--timestamp-ca", tmp_path / "other.pem", status=1)["problem"]
+    assert "not by that authority" in world.check(whole, "--timestamp-ca", tmp_path / "other.pem", status=1)["problem"]
     other = world.make("notes") | {"time_stamp": whole["time_stamp"]}
     assert "not of this bundle" in world.check(other, "--timestamp-ca", tmp_path / "tsa.pem", status=1)["problem"]
     with pytest.raises(verifier.Broken):
@@ -261,6 +261,15 @@ def test_a_time_stamp_of_openssl_is_added_and_checked(world, tmp_path):
     reply.write_bytes(reply.read_bytes()[:-1])
     assert "not a reply" in world.run("--stamp", bundle, "--timestamp", reply, status=1)[1]
     assert "cannot read certificates" in world.run("--check", stamped, "--timestamp-ca", tmp_path / "none.pem", status=1)[1]
+
+
+def test_the_second_verifier_checks_a_certificate_as_of_the_stamp():
+    stamps = ROOT / "tests" / "data" / "time_stamp"
+    bundle = {"signature": "00" * 64, "time_stamp": (stamps / "expired_since.tsr").read_bytes().hex()}
+    verifier.check_stamp(bundle, stamps / "authority.pem")
+    for name in ("expired_before.tsr", "refused.tsr"):
+        with pytest.raises(verifier.Broken):
+            verifier.check_stamp(bundle | {"time_stamp": (stamps / name).read_bytes().hex()}, stamps / "authority.pem")
 
 
 def test_wrong_use_is_said(world, tmp_path):

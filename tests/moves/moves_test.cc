@@ -91,6 +91,86 @@ std::vector<MovedMessage> StepsOfTree(std::vector<MessageNode> nodes, LeftOut& l
   return steps;
 }
 
+// What the model was told in a turn: "user go|assistant first".
+std::string ToldIn(const Interaction& turn) {
+  std::string told;
+  for (const Message& message : turn.final_agent_state->messages) {
+    const char* const role = message.role == Role::kUser   ? "user "
+                             : message.role == Role::kTool ? "tool "
+                                                           : "assistant ";
+    told += (told.empty() ? "" : "|") + std::string(role) + message.content.value_or("(call)");
+  }
+  return told;
+}
+
+TEST_CASE("MovedTurns: an answer that was made again begins a branch, and parallel calls do not", "[moves]") {
+  const auto call = [](const char* id) {
+    return R"([{"type":"tool_use","id":")" + std::string(id) + R"(","name":"x","input":{}}])";
+  };
+  const auto result = [](const char* id, const char* text) {
+    return R"([{"type":"tool_result","tool_use_id":")" + std::string(id) + R"(","content":")" + text + R"("}])";
+  };
+  const auto say = [](const char* text) { return R"([{"type":"text","text":")" + std::string(text) + R"("}])"; };
+  const std::string head = ClaudeLine("user", "1", "", R"("go")");
+  const ForeignChat chat =
+      Chat(head + ClaudeLine("assistant", "2", "1", call("a")) + ClaudeLine("user", "3", "2", result("a", "one")) +
+           ClaudeLine("system", "s", "3", R"("")") + ClaudeLine("assistant", "4", "s", say("first")) +
+           ClaudeLine("assistant", "5", "3", say("second")) + ClaudeLine("user", "6", "4", R"("after first")") +
+           ClaudeLine("user", "7", "5", R"("after second")"));
+  REQUIRE(chat.interactions.size() == 4);
+  CHECK(ToldIn(chat.interactions[0]) == "user go|assistant (call)|tool one|assistant first");
+  CHECK(ToldIn(chat.interactions[1]) == "user go|assistant (call)|tool one|assistant second");
+  CHECK_FALSE(chat.interactions[1].parent_id);
+  CHECK(chat.interactions[1].edited_from == chat.interactions[0].id);
+  CHECK(chat.interactions[2].parent_id == chat.interactions[0].id);
+  CHECK(chat.interactions[3].parent_id == chat.interactions[1].id);
+  CHECK(chat.notes.empty());
+
+  // A message of the person that continues a turn before its last answer.
+  const ForeignChat within =
+      Chat(head + ClaudeLine("assistant", "2", "1", call("a")) + ClaudeLine("user", "3", "2", result("a", "one")) +
+           ClaudeLine("assistant", "4", "3", say("first")) + ClaudeLine("user", "5", "3", R"("rather")"));
+  REQUIRE(within.interactions.size() == 3);
+  CHECK(ToldIn(within.interactions[0]) == "user go|assistant (call)|tool one|assistant first");
+  CHECK(ToldIn(within.interactions[1]) == "user go|assistant (call)|tool one");
+  CHECK(within.interactions[2].parent_id == within.interactions[1].id);
+
+  // Two pieces of one answer, each with its result, in any order; the next answer continues one of them.
+  const auto piece = [&](const char* uuid, const char* parent, const char* id) {
+    std::string line = ClaudeLine("assistant", uuid, parent, call(id));
+    const std::string own = R"("id":"m)" + std::string(uuid) + "\"";
+    return line.replace(line.find(own), own.size(), R"("id":"both")");
+  };
+  const ForeignChat parallel =
+      Chat(head + piece("2", "1", "a") + piece("3", "2", "b") + ClaudeLine("user", "5", "3", result("b", "two")) +
+           ClaudeLine("user", "4", "2", result("a", "one")) + ClaudeLine("assistant", "6", "5", say("end")));
+  REQUIRE(parallel.interactions.size() == 1);
+  CHECK(ToldIn(parallel.interactions[0]) == "user go|assistant (call)|tool one|tool two|assistant end");
+
+  // Of answers that were made again without end, not all repeat what led to them.
+  std::string many = head;
+  for (int i = 0; i < 400; ++i) {
+    many += ClaudeLine("user", "r" + std::to_string(i), i == 0 ? "1" : "r" + std::to_string(i - 1), result("z", "x"));
+  }
+  for (int i = 0; i < 400; ++i) many += ClaudeLine("assistant", "e" + std::to_string(i), "r399", say("end"));
+  const ForeignChat limited = Chat(many);
+  CHECK(limited.interactions.size() == 400);
+  CHECK(std::ranges::any_of(limited.notes, [](const std::string& note) { return note.ends_with("may repeat"); }));
+}
+
+TEST_CASE("MovedTurns: a message whose line comes after those that continue it is read before them", "[moves]") {
+  const auto say = [](const char* text) { return R"([{"type":"text","text":")" + std::string(text) + R"("}])"; };
+  const ForeignChat chat =
+      Chat(ClaudeLine("user", "1", "", R"("zero")") + ClaudeLine("assistant", "2", "1", say("nought")) +
+           ClaudeLine("assistant", "4", "3", say("answer")) + ClaudeLine("user", "3", "2", R"("question")") +
+           ClaudeLine("user", "5", "4", R"("third")"));
+  REQUIRE(chat.interactions.size() == 3);
+  CHECK(ToldIn(chat.interactions[0]) == "user zero|assistant nought");
+  CHECK(ToldIn(chat.interactions[1]) == "user question|assistant answer");
+  CHECK(chat.interactions[1].parent_id == chat.interactions[0].id);
+  CHECK(chat.interactions[2].parent_id == chat.interactions[1].id);
+}
+
 TEST_CASE("MovedTurns: hostile links between messages end", "[moves]") {
   // A message that continues itself, one that continues a later one, and one that continues nothing known.
   const ForeignChat lines =
@@ -304,6 +384,34 @@ TEST_CASE("MovedTurns: what cannot be a session is refused or empty, and never h
       if (!chat) continue;
       for (const Interaction& each : chat->interactions) CHECK(IsWellFormed(each.final_agent_state->messages));
     }
+  }
+}
+
+TEST_CASE("ForEachSession: what in a list is no session, and what follows the list, is said", "[moves]") {
+  const std::string chat =
+      R"({"id":"a","mapping":{"1":{"parent":null,"message":{"author":{"role":"user"},"content":{"parts":["hi"]}}}}})";
+  const std::string claude = R"({"uuid":"c","chat_messages":[{"uuid":"1","sender":"human","text":"hi"}]})";
+  const std::string no_session = ": it is no session of ChatGPT (docs/moves.md)";
+  struct List {
+    std::string text;
+    std::size_t chats;
+    std::string failed, failure;
+  };
+  for (const List& list : {
+           List{"[" + chat + R"(,{"id":"b","mapping":5},)" + chat + "]", 2, "the source, element 2" + no_session, ""},
+           List{"[" + chat + R"(,{"title":"other"},)" + chat + "]", 2, "the source, element 2" + no_session, ""},
+           List{R"([{"title":"other"},)" + chat + "]", 1, "the source, element 1" + no_session, ""},
+           List{"[" + chat + "," + claude + "," + chat + "]", 3, "", ""},
+           List{"[" + chat + "] \n", 1, "", ""},
+           List{"[" + chat + "]x", 1, "", "the source: something follows its end"},
+           List{"[" + chat + "]\n[" + chat + "]", 1, "", "the source: something follows its end"},
+       }) {
+    INFO(list.text);
+    const Read read = ReadText(list.text);
+    CHECK(read.chats.size() == list.chats);
+    for (const auto& each : read.chats) CHECK(each);
+    CHECK(read.failed == (list.failed.empty() ? std::vector<std::string>() : std::vector{list.failed}));
+    CHECK(read.failure == list.failure);
   }
 }
 

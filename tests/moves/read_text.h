@@ -16,7 +16,8 @@ namespace reprise::test {
 struct Read {
   std::string format;  // empty: none
   std::vector<Result<ForeignChat>> chats{};
-  std::string failure{};  // of the source
+  std::string failure{};              // of the source
+  std::vector<std::string> failed{};  // sessions of a list
 };
 
 inline Read ReadText(const std::string& text) {
@@ -25,11 +26,13 @@ inline Read ReadText(const std::string& text) {
   if (!format) return {.format = "", .failure = format.error().message};
   if (*format == nullptr) return {};
   Read read{.format = std::string((*format)->name)};
-  const auto done = ForEachSession(source, **format, {}, [&](const FoundSession& session) -> Result<void> {
+  const auto add = [&](const FoundSession& session) -> Result<void> {
     const auto turns = session.plan();
     read.chats.push_back(turns.and_then([](const auto& each) { return each->ReadAll("chat"); }));
     return {};
-  });
+  };
+  const auto done =
+      ForEachSession(source, **format, {}, add, [&](const Error& error) { read.failed.push_back(error.message); });
   if (!done) read.failure = done.error().message;
   return read;
 }

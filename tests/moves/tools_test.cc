@@ -105,6 +105,7 @@ TEST_CASE("MovedTurns: Gemini CLI's list of what the model is told replaces the 
   CHECK(EventsOf(chat.interactions[1]) == std::vector<std::string>{"ANSWER second"});
   REQUIRE(chat.interactions[2].final_agent_state->compaction);
   CHECK(chat.interactions[2].final_agent_state->compaction->end == 2);
+  CHECK(chat.interactions[2].final_agent_state->compaction->requested);
 }
 
 TEST_CASE("MovedTurns: what a session begins with in place of another is what the model is told", "[moves]") {
@@ -201,6 +202,96 @@ TEST_CASE("MovedTurns: Codex' summaries, sums of tokens and remarks", "[moves]")
                                  "left out: 1 x summary that only its provider can read, so all messages stay"});
   const ForeignChat readable = compacted({said("user", "fix my parser"), said("user", "Summary: it is fixed.")});
   CHECK(readable.interactions[1].final_agent_state->compaction->summary == "fix my parser\nSummary: it is fixed.");
+}
+
+TEST_CASE("MovedTurns: what was taken back in Codex is a branch", "[moves]") {
+  const auto said = [](const char* role, const char* text) {
+    const Json content = {{{"type", "input_text"}, {"text", text}}};
+    return Line({{"type", "response_item"}, {"payload", {{"type", "message"}, {"role", role}, {"content", content}}}});
+  };
+  const auto back = [](int turns) {
+    return Line({{"type", "event_msg"}, {"payload", {{"type", "thread_rolled_back"}, {"num_turns", turns}}}});
+  };
+  const std::string begin = Line({{"type", "session_meta"}, {"payload", {{"id", "c"}}}});
+  const std::string two =
+      said("user", "keep") + said("assistant", "kept") + said("user", "undo") + said("assistant", "undone");
+  const std::string next = said("user", "other") + said("assistant", "after");
+  const ForeignChat one = Chat(begin + two + back(1) + next + said("user", "more"));
+  CHECK(PromptsOf(one) == std::vector<std::string>{"keep", "undo", "other", "more"});
+  CHECK(one.interactions[2].parent_id == one.interactions[0].id);
+  CHECK(one.interactions[2].edited_from == one.interactions[1].id);
+  CHECK(one.interactions[3].parent_id == one.interactions[2].id);
+  CHECK(one.head == one.interactions[3].id);
+  CHECK(one.notes.empty());
+  const ForeignChat all = Chat(begin + two + back(9) + next);
+  CHECK_FALSE(all.interactions[2].parent_id);
+  CHECK(Chat(begin + two + back(1)).head == one.interactions[0].id);
+}
+
+TEST_CASE("MovedTurns: each of two sub-agents with one prompt has its call", "[moves]") {
+  const auto task = [](const char* id) {
+    return R"({"type":"tool_use","id":")" + std::string(id) + R"(","name":"Task","input":{"prompt":"look"}})";
+  };
+  const auto agent = [](const std::string& name) {
+    const std::string side = R"(,"isSidechain":true)";
+    return ClaudeLine("user", name + "1", "", R"("look")", side) +
+           ClaudeLine("assistant", name + "2", name + "1", R"([{"type":"text","text":")" + name + R"("}])", side);
+  };
+  const auto result = [](const char* uuid, const char* parent, const char* id) {
+    const std::string content = R"([{"type":"tool_result","tool_use_id":")" + std::string(id) + R"(","content":"x"}])";
+    return ClaudeLine("user", uuid, parent, content);
+  };
+  const std::string go = ClaudeLine("user", "1", "", R"("go")");
+  const auto agents_of = [](const ForeignChat& chat) {
+    std::string calls;
+    for (const AgentEvent& event : chat.interactions.at(0).events) {
+      const auto* const nested = std::get_if<event::Nested>(&event.payload);
+      if (nested != nullptr) calls += nested->call_id + " " + std::get<event::Answer>(nested->step).content + ";";
+    }
+    return calls;
+  };
+  CHECK(agents_of(Chat(go + ClaudeLine("assistant", "2", "1", "[" + task("a") + "," + task("b") + "]") + agent("s") +
+                       agent("q") + result("3", "2", "a") + result("4", "3", "b"))) == "a s;b q;");
+  CHECK(agents_of(Chat(go + ClaudeLine("assistant", "2", "1", "[" + task("a") + "]") + result("3", "2", "a") +
+                       ClaudeLine("assistant", "4", "3", "[" + task("b") + "]") + agent("q") +
+                       result("5", "4", "b"))) == "b q;");
+}
+
+TEST_CASE("MovedTurns: what is of no known type is counted by it", "[moves]") {
+  const auto noted = [](const std::string& text) {
+    std::string notes;
+    for (const std::string& note : Chat(text).notes) notes += note + ";";
+    return notes;
+  };
+  const Json newer = {{"content_type", "newer"}, {"stuff", "lost"}};
+  const Json critic = {{"author", {{"role", "critic"}}}, {"content", {{"content_type", "text"}, {"parts", {"no"}}}}};
+  const Json answer = {{"author", {{"role", "assistant"}}}, {"content", newer}};
+  const Json prompt = {{"author", {{"role", "user"}}}, {"content", {{"content_type", "text"}, {"parts", {"q"}}}}};
+  const Json mapping = {{"a", {{"parent", nullptr}, {"message", prompt}}},
+                        {"b", {{"parent", "a"}, {"message", answer}}},
+                        {"c", {{"parent", "b"}, {"message", critic}}},
+                        {"d", 5}};
+  CHECK(noted(DumpJson({{"id", "x"}, {"mapping", mapping}})) ==
+        "left out: 1 x message of a type that is not known here;"
+        "left out: 1 x message of a type that is not known here (critic);"
+        "left out: 1 x message of a type that is not known here (newer);");
+  const auto atif = [](const Json& steps) {
+    return DumpJson(
+        {{"schema_version", "ATIF-v1.7"}, {"session_id", "x"}, {"agent", Json::object()}, {"steps", steps}});
+  };
+  CHECK(noted(atif({{{"source", "robot"}, {"message", "who"}},
+                    {{"source", "user"}, {"message", "go"}},
+                    7,
+                    {{"source", "agent"}, {"message", 5}},
+                    {{"source", "agent"}, {"message", {{"x", 1}}}}})) ==
+        "left out: 1 x part of a result ();"
+        "left out: 1 x step of a type that is not known here;"
+        "left out: 1 x step of a type that is not known here (robot);"
+        "left out: 1 x text of a type that is not known here (number);");
+  CHECK(noted(GeminiLines({GeminiMessage("1", "user", "hi"), GeminiMessage("2", "newer", "lost"),
+                           GeminiMessage("3", "gemini", {{{"video", 1}}})})) ==
+        "left out: 1 x message of a type that is not known here (newer);"
+        "left out: 1 x part of a message of a type that is not known here (video);");
 }
 
 TEST_CASE("MovedTurns: results find their calls, and calls their arguments, without ids", "[moves]") {

@@ -247,10 +247,9 @@ Result<Outcome> Import(Engine& engine, const Request& request) {
   auto body = TRY(ReadBody(request, source));
   if (body.format != nullptr) {
     SessionsImport import(engine, as);
-    const auto read = ForEachSession(source, *body.format, {}, [&](const FoundSession& session) -> Result<void> {
-      import.Add(session);
-      return {};
-    });
+    const auto add = [&](const FoundSession& session) { return import.Add(session), Result<void>(); };
+    const auto read =
+        ForEachSession(source, *body.format, {}, add, [&](const Error& error) { import.AddFailure(error); });
     if (!read) import.AddFailure(read.error());
     return import.Answer();
   }

@@ -65,6 +65,8 @@ class AtifReader final : public RecordReader {
     } else if (MemberOf(MemberOf(json, "extra"), "compacted_messages").is_number()) {  // ours
       step.kind = Kind::kSummary;
       steps.push_back(step);
+    } else if (source != "system") {
+      left_out.AddUnknown("step", source);
     } else if (!step.text.empty()) {
       left_out.Add("message of the system");
     }
@@ -110,11 +112,15 @@ class AtifReader final : public RecordReader {
 
   // A text, or parts of it with images that are files elsewhere.
   std::string TextWith(const Json& content, std::vector<MovedFile>& files) {
-    for (const Json& part : content.is_array() ? content : Json::array()) {
-      if (TextMember(part, "type") == "image") left_out.Add("image in a file of its own");
+    if (content.is_null()) return {};
+    if (content.is_primitive() && !content.is_string()) return left_out.AddUnknown("text", content.type_name()), "";
+    if (!content.is_array()) return ResultText(content, files, left_out);
+    Json told = Json::array();
+    for (const Json& part : content) {
+      const bool is_elsewhere = TextMember(part, "type") == "image" && TextMember(part, "data").empty();
+      is_elsewhere ? left_out.Add("image in a file of its own") : told.push_back(part);
     }
-    LeftOut ignored;
-    return content.is_null() ? std::string() : ResultText(content, files, ignored);
+    return ResultText(told, files, left_out);
   }
 
   // A result of a call, after the steps of its sub-agents; what is of none joins `told`. It is of `call` if it does not

@@ -1,5 +1,6 @@
 // The export of ChatGPT: conversations.json, each a tree of messages ("mapping").
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -20,6 +21,10 @@ using Kind = MovedMessage::Kind;
 namespace fs = std::filesystem;
 
 constexpr std::uintmax_t kMostOfImage = 20 << 20;
+// Contents that may be blank.
+constexpr std::array<std::string_view, 8> kTexts = {"text",         "multimodal_text",        "code",
+                                                    "thoughts",     "reasoning_recap",        "execution_output",
+                                                    "system_error", "tether_browsing_display"};
 
 bool IsFileId(std::string_view id) {
   constexpr std::size_t kLeast = 13;  // "file-" and eight more
@@ -60,6 +65,7 @@ class ChatGptReader final : public NodeReader {
   std::vector<MessageNode> Take(const Json& json) override {
     std::vector<MessageNode> nodes;
     for (const auto& [id, node] : json.items()) {
+      if (!node.is_object()) left_out.AddUnknown("message", {});
       nodes.push_back(
           {.id = id, .parent = TextMember(node, "parent"), .steps = StepsOf(id, MemberOf(node, "message"))});
     }
@@ -90,10 +96,14 @@ class ChatGptReader final : public NodeReader {
       if (block.kind != MovedBlock::Kind::kText || !block.text.empty()) step.blocks.push_back(std::move(block));
       if (!step.files.empty()) left_out.Add("image of an answer", step.files.size());
       step.files.clear();
-      if (step.blocks.empty()) return {};
-    } else if (role != "user" || (step.text.empty() && step.files.empty())) {
+    } else if (role != "user") {
+      left_out.AddUnknown("message", role);
       return {};
     }
+    const bool is_blank = step.text.empty() && step.files.empty() && step.blocks.empty();
+    const std::string type = TextMember(MemberOf(message, "content"), "content_type");
+    if (is_blank && std::ranges::find(kTexts, type) == kTexts.end()) left_out.AddUnknown("message", type);
+    if (is_blank && step.kind != Kind::kResult) return {};
     return {std::move(step)};
   }
 

@@ -1,11 +1,13 @@
 // Claude Code: a line for each content block, in a tree by parentUuid.
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/text.h"
@@ -77,6 +79,8 @@ class ClaudeCodeReader final : public RecordReader {
   explicit ClaudeCodeReader(const std::string& path) : path_(path) {}
 
   std::vector<MovedMessage> Take(const Json& line) override {
+    is_first_ = record >= read_;
+    read_ = std::max(read_, record + 1);
     TakeFacts(line);
     const std::string type = TextMember(line, "type");
     std::vector<MovedMessage> messages;
@@ -91,7 +95,7 @@ class ClaudeCodeReader final : public RecordReader {
     } else if (type == "file-history-snapshot") {
       left_out.Add("list of files as they were");
     } else if (std::ranges::find(kSilent, type) == kSilent.end()) {
-      left_out.Add("line of a type that is not known here (" + FirstWords(type) + ")");
+      left_out.AddUnknown("line", type);
     }
     if (type == "system" && line.contains("compactMetadata")) {
       tokens_[TextMember(line, "uuid")] = CountIn(MemberOf(line, "compactMetadata"), "preTokens");
@@ -130,6 +134,7 @@ class ClaudeCodeReader final : public RecordReader {
         if (block.kind == MovedBlock::Kind::kCall) NoteTask(block);
       }
       if (message.kind == Kind::kPrompt) TakePrompt(line, message);
+      if (message.kind == Kind::kResult) open_tasks_.erase(message.call_id);
     }
     std::erase_if(messages, [](const MovedMessage& each) { return each.kind == Kind::kModel; });
     if (type == "user") AddSubAgent(line, messages);
@@ -165,7 +170,9 @@ class ClaudeCodeReader final : public RecordReader {
     const auto input = may_start ? ParseForeignJson(block.text, {}) : Json();
     for (const char* member : {"prompt", "question"}) {  // "question": of our own tool (share.md)
       const std::string task = input ? TextMember(*input, member) : "";
-      if (!task.empty()) tasks_[std::hash<std::string>()(task)] = block.id;
+      if (task.empty() || !is_first_) continue;
+      tasks_[std::hash<std::string>()(task)].push_back(block.id);
+      open_tasks_.insert(block.id);
     }
   }
 
@@ -188,9 +195,14 @@ class ClaudeCodeReader final : public RecordReader {
     return Nested(std::move(messages), call);
   }
 
-  std::string CallWith(const std::string& prompt) const {
+  // The first call with this prompt that has neither a sub-agent nor a result yet; if all have, the last one.
+  std::string CallWith(const std::string& prompt) {
     const auto found = tasks_.find(std::hash<std::string>()(prompt));
-    return found == tasks_.end() ? std::string() : found->second;
+    if (found == tasks_.end()) return {};
+    auto& calls = found->second;
+    while (calls.size() > 1 && !open_tasks_.contains(calls.front())) calls.pop_front();
+    open_tasks_.erase(calls.front());
+    return calls.front();
   }
 
   static std::vector<MovedMessage> Nested(std::vector<MovedMessage> messages, const std::string& call) {
@@ -271,12 +283,15 @@ class ClaudeCodeReader final : public RecordReader {
   }
 
   const std::string path_;
-  std::unordered_map<std::string, Command> commands_;            // by uuid
-  std::unordered_map<std::string, std::int64_t> tokens_;         // before a compaction, by its uuid
-  std::unordered_map<std::string, std::string> chains_;          // calls of sub-agents, by uuid of their lines
-  std::unordered_map<std::size_t, std::string> calls_of_lines_;  // the same by number of the line; empty: none
-  std::unordered_map<std::string, std::uint64_t> sizes_;         // of sub-agents' files, when they were first read
-  std::unordered_map<std::size_t, std::string> tasks_;           // calls, by hash of their prompt
+  std::size_t read_ = 0;                                            // records
+  bool is_first_ = true;                                            // reading of the record
+  std::unordered_map<std::string, Command> commands_;               // by uuid
+  std::unordered_map<std::string, std::int64_t> tokens_;            // before a compaction, by its uuid
+  std::unordered_map<std::string, std::string> chains_;             // calls of sub-agents, by uuid of their lines
+  std::unordered_map<std::size_t, std::string> calls_of_lines_;     // the same by number of the line; empty: none
+  std::unordered_map<std::string, std::uint64_t> sizes_;            // of sub-agents' files, when they were first read
+  std::unordered_map<std::size_t, std::deque<std::string>> tasks_;  // calls, by hash of their prompt
+  std::unordered_set<std::string> open_tasks_;                      // those without a sub-agent and a result
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/text.h"
@@ -46,6 +47,8 @@ bool IsOwnText(std::string_view text) {
 class CodexReader final : public RecordReader {
  public:
   std::vector<MovedMessage> Take(const Json& line) override {
+    is_first_ = record >= read_;
+    read_ = std::max(read_, record + 1);
     const auto at = TimeIn(MemberOf(line, "timestamp"));
     if (!facts.created) facts.created = at;
     facts.updated = std::max(facts.updated, at);
@@ -68,7 +71,7 @@ class CodexReader final : public RecordReader {
     } else if (line.contains("id")) {
       TakeMeta(line);
     } else if (!line.contains("record_type")) {
-      left_out.Add("line of a type that is not known here");
+      left_out.AddUnknown("line", type);
     }
     for (MovedMessage& message : messages) message.at = at;
     return messages;
@@ -117,9 +120,9 @@ class CodexReader final : public RecordReader {
     if (type == "error" || type == "stream_error" || type == "warning") {
       left_out.Add("message about a failure");
     } else if (type == "thread_rolled_back") {
-      left_out.Add("undoing of messages, which are kept");
+      if (is_first_) RollBack(static_cast<std::size_t>(CountIn(event, "num_turns")));
     } else if (std::ranges::find(kRepeating, type) == kRepeating.end()) {
-      left_out.Add("event of a type that is not known here (" + FirstWords(type) + ")");
+      left_out.AddUnknown("event", type);
     }
     return {};
   }
@@ -154,7 +157,7 @@ class CodexReader final : public RecordReader {
       return {};
     } else {
       const bool silent = std::ranges::find(kSilentItems, type) != kSilentItems.end();
-      if (!silent) left_out.Add("item of a type that is not known here (" + FirstWords(type) + ")");
+      if (!silent) left_out.AddUnknown("item", type);
       return {};
     }
     return {std::move(message)};
@@ -212,9 +215,38 @@ class CodexReader final : public RecordReader {
     } else if (role != "user" || IsOwnText(message.text)) {
       left_out.Add("message that the tool added by itself");
       return {};
+    } else {
+      PutPlace(message);
     }
     return {std::move(message)};
   }
+
+  // The next message of the person continues the one before those that were taken back.
+  void RollBack(std::size_t prompts) {
+    prompts_.resize(prompts_.size() - std::min(prompts, prompts_.size()));
+    facts.head = prompts_.empty() ? std::string() : prompts_.back();
+    rolled_back_ = true;
+  }
+
+  // As it was found when the lines were read in order.
+  void PutPlace(MovedMessage& prompt) {
+    prompt.id = std::to_string(record);
+    if (is_first_) {
+      if (prompts_.empty() && rolled_back_) roots_.insert(record);
+      if (!prompts_.empty()) parents_.emplace(record, prompts_.back());
+      prompts_.push_back(prompt.id);
+      facts.head.clear();
+    }
+    prompt.is_root = roots_.contains(record);
+    if (const auto parent = parents_.find(record); parent != parents_.end()) prompt.parent = parent->second;
+  }
+
+  std::size_t read_ = 0;  // records
+  bool is_first_ = true;  // reading of the record
+  bool rolled_back_ = false;
+  std::vector<std::string> prompts_;                      // that were not taken back so far
+  std::unordered_map<std::size_t, std::string> parents_;  // of prompts, by record
+  std::unordered_set<std::size_t> roots_;                 // prompts that nothing is left before
 
   std::unordered_map<std::string, std::size_t> record_of_sum_;  // of tokens: the first line that has it
 };

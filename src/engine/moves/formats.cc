@@ -114,7 +114,7 @@ const MoveFormat* Fitting(const Json& json, Shape shape, std::string_view only) 
   return found == std::end(kFormats) ? nullptr : &*found;
 }
 
-constexpr int kFirstLines = 20;
+constexpr int kFirstLines = 20, kFirstElements = 20;
 constexpr std::size_t kBeginning = 4096;
 
 constexpr std::size_t kPieceOfDigest = 4 << 20;
@@ -219,16 +219,16 @@ Result<Json> SketchOf(const Outline& outline, const SourceText& source) {
   return json.value_or(Json());
 }
 
-// An array may have a session in each element, or be one.
+// An array may have a session in each element, of which the first ones may be damaged, or be one.
 Result<const MoveFormat*> RecognizeArray(const SourceText& source, std::string_view only) {
   const MoveFormat* format = nullptr;
   TRY(ForEachElement(source, [&](const ElementPlace& at) -> Result<bool> {
     const SourceText element = source.Part(at.offset, at.length, source.name());
-    if (TRY(element.Read(0, 1)) != "{") return false;
+    if (TRY(element.Read(0, 1)) != "{") return at.number < kFirstElements;
     const Json json = TRY(SketchOf(TRY(ReadOutline(element, DocumentLists(), PassBy)), source));
     format = Fitting(json, Shape::kElements, only);
-    if (format == nullptr) format = Fitting(Json::array({json}), Shape::kWhole, only);
-    return false;
+    if (format == nullptr && at.number == 1) format = Fitting(Json::array({json}), Shape::kWhole, only);
+    return format == nullptr && at.number < kFirstElements;
   }));
   return format;
 }
@@ -261,15 +261,14 @@ Result<const MoveFormat*> RecognizeFormat(const SourceText& source, std::string_
 
 namespace {
 
-// A session alone, or in an element of an array.
-Result<std::optional<FoundSession>> FoundIn(const SourceText& source, const MoveFormat& format,
-                                            const std::string& path) {
-  const bool is_whole = format.shape == Shape::kWhole;
+// A session alone, or in an element of an array, where it may be another tool's than the first one.
+Result<FoundSession> FoundIn(const SourceText& source, const MoveFormat& of_source, const std::string& path) {
+  const bool is_whole = of_source.shape == Shape::kWhole;
   MovedDocument document = TRY(ReadDocument(source));
-  if (!format.fits(document.rest)) {
-    if (!is_whole) return std::nullopt;
-    return NoSessionOf(format.tool, source);
-  }
+  const MoveFormat* fitting = &of_source;
+  if (!of_source.fits(document.rest)) fitting = is_whole ? nullptr : Fitting(document.rest, Shape::kElements, {});
+  if (fitting == nullptr) return NoSessionOf(of_source.tool, source);
+  const MoveFormat& format = *fitting;
   Sha256Sum sum;
   std::string digest = is_whole ? TRY(DigestOf(source)) : std::string();
   if (!is_whole) TRY(AddTo(sum, source.Part(document.begin, document.end - document.begin, source.name())));
@@ -320,7 +319,7 @@ Result<void> ForEachSession(const SourceText& source, const MoveFormat& format, 
   }
   if (format.shape == Shape::kTables) return ForEachStored(source, format, path, visit, failed);
   const SourceText document = source.Unchanged();
-  if (format.shape == Shape::kWhole) return visit(*TRY(FoundIn(document, format, path)));
+  if (format.shape == Shape::kWhole) return visit(TRY(FoundIn(document, format, path)));
   return ForEachElement(document, [&](const ElementPlace& at) -> Result<bool> {
     const bool is_alone = at.offset == 0;
     const std::string name = source.name() + (is_alone ? "" : ", element " + std::to_string(at.number));
@@ -328,9 +327,8 @@ Result<void> ForEachSession(const SourceText& source, const MoveFormat& format, 
     const bool holds_up = !found && (is_alone || !failed || found.error().code != ErrorCode::kInvalidArgument);
     if (holds_up) return Fail(found.error());
     if (!found) return failed(found.error()), true;
-    if (!*found) return true;
-    (*found)->source = source.name();
-    TRY(visit(**std::move(found)));
+    found->source = source.name();
+    TRY(visit(*std::move(found)));
     return true;
   });
 }

@@ -40,7 +40,7 @@ void TakeParts(const Json& content, MovedMessage& message, LeftOut& left_out) {
             {.filename = {}, .mime_type = TextMember(data, "mimeType"), .content = *std::move(bytes)});
       }
     } else {
-      left_out.Add("part of a message");
+      left_out.AddUnknown("part of a message", part.is_object() && !part.empty() ? part.begin().key() : "");
     }
   }
 }
@@ -72,7 +72,7 @@ class GeminiReader final : public RecordReader {
     } else if (type == "info" || type == "error" || type == "warning") {
       left_out.Add("message of the interface");
     } else {
-      left_out.Add("line of a type that is not known here");
+      left_out.AddUnknown("message", type);
     }
     for (MovedMessage& message : messages) message.at = message.at ? message.at : at;
     return messages;
@@ -229,7 +229,7 @@ class GeminiLog {
     if (MemberOf(line, "id").is_string() && !line.contains("sessionId")) return Put(line, &place);
     const bool is_change = line.contains("$set");
     const Json& about = is_change ? MemberOf(line, "$set") : line;
-    if (!is_change && !line.contains("sessionId")) left_out_.Add("line of a type that is not known here");
+    if (!is_change && !line.contains("sessionId")) left_out_.AddUnknown("line", TextMember(line, "type"));
     reader_.TakeFacts(about);
     if (MemberOf(about, "messages").is_array()) Replace(ListIn(about, "messages"));
   }

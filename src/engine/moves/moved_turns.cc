@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -15,6 +16,8 @@ namespace {
 
 using Kind = MovedMessage::Kind;
 
+constexpr std::size_t kMostRepeatedSteps = 100'000, kMostRepeatedBytes = 64 << 20;  // as in trees.cc
+
 std::uint64_t HashOf(const std::string& id) { return std::hash<std::string>()(id); }
 
 InteractionId IdAt(std::size_t turn) { return InteractionId::FromNumber(static_cast<std::uint32_t>(turn + 1)); }
@@ -26,6 +29,47 @@ std::string NameFor(const MovedFile& file) {
   if (slash == std::string::npos) return "file";
   return file.mime_type.substr(0, slash) + "." +
          file.mime_type.substr(slash + 1, file.mime_type.find_first_of("+;") - slash - 1);
+}
+
+// What a record is, and what it continues, by hash of their ids; 0: nothing.
+struct Link {
+  std::uint64_t id = 0, parent = 0;
+};
+
+Link LinkOf(const std::vector<MovedMessage>& messages) {
+  Link link;
+  for (const MovedMessage& message : messages) {
+    if (link.id == 0 && !message.parent.empty()) link.parent = HashOf(message.parent);
+    if (!message.id.empty()) link.id = HashOf(message.id);
+  }
+  return link;
+}
+
+// The records, each after the one that it continues, and else in their order. A circle begins where it is met.
+std::vector<std::uint32_t> ParentsFirst(const std::vector<Link>& links) {
+  std::unordered_map<std::uint64_t, std::uint32_t> records;
+  for (std::uint32_t i = 0; i < links.size(); ++i) {
+    if (links[i].id != 0) records.emplace(links[i].id, i);
+  }
+  enum class Mark : char { kNew, kMet, kPut };
+  std::vector<Mark> marks(links.size(), Mark::kNew);
+  std::vector<std::uint32_t> order, open;
+  const auto put = [&](std::uint32_t record) {
+    if (std::exchange(marks[record], Mark::kPut) != Mark::kPut) order.push_back(record);
+  };
+  for (std::uint32_t i = 0; i < links.size(); ++i) {
+    for (std::uint32_t at = i; marks[at] != Mark::kPut;) {
+      if (marks[at] == Mark::kMet) break;
+      marks[at] = Mark::kMet;
+      open.push_back(at);
+      const auto parent = records.find(links[at].parent);
+      if (parent == records.end()) break;
+      at = parent->second;
+      if (marks[at] == Mark::kMet) put(at);
+    }
+    for (; !open.empty(); open.pop_back()) put(open.back());
+  }
+  return order;
 }
 
 }  // namespace
@@ -46,17 +90,18 @@ Result<std::shared_ptr<MovedTurns>> OnlyWithMessages(std::shared_ptr<MovedTurns>
 }
 
 Result<void> MovedTurns::ReadOnce(const Seen& seen) {
+  std::vector<Link> links;
   for (std::size_t record = 0; record < session_->records(); ++record) {
     const auto messages = TRY(session_->Read(record));
     steps_of_.push_back(static_cast<std::uint32_t>(messages.size()));
-    for (std::size_t i = 0; i < messages.size(); ++i) {
-      if (seen) seen(messages[i]);
-      Place(messages[i], {.record = static_cast<std::uint32_t>(record), .index = static_cast<std::uint32_t>(i)});
-    }
+    links.push_back(LinkOf(messages));
+    for (std::size_t i = 0; seen && i < messages.size(); ++i) seen(messages[i]);
+    PlaceAll(messages, static_cast<std::uint32_t>(record));
     if (turns_.size() >= InteractionId::kMaxNumber) return Fail(Reason::kInvalidDocument, "it has too many messages");
   }
+  if (continues_unknown_) TRY(PlaceParentsFirst(ParentsFirst(links)));
   if (const std::string& head = facts().head; !head.empty()) {
-    if (const auto found = turn_of_.find(HashOf(head)); found != turn_of_.end()) head_ = found->second;
+    if (const auto found = known_.find(HashOf(head)); found != known_.end()) head_ = found->second.turn;
   }
   left_out_.Add(session_->left_out());
   return {};
@@ -68,31 +113,109 @@ Result<std::vector<MovedMessage>> MovedTurns::ReadAgain(std::uint32_t record) {
   return Fail(ErrorCode::kIo, "the session, or a file beside it, changed while it was read");
 }
 
+// Places all again if another order puts what comes later in the source before what continues it.
+Result<void> MovedTurns::PlaceParentsFirst(const std::vector<std::uint32_t>& order) {
+  if (std::ranges::is_sorted(order)) return {};
+  left_out_ = {};
+  turns_.clear(), known_.clear(), answers_.clear(), first_child_.clear(), files_.clear();
+  model_ = nullptr;
+  last_ = kNone;
+  repeated_steps_ = repeated_bytes_ = 0;
+  for (const std::uint32_t record : order) PlaceAll(TRY(ReadAgain(record)), record);
+  return {};
+}
+
+void MovedTurns::PlaceAll(const std::vector<MovedMessage>& messages, std::uint32_t record) {
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const std::size_t bytes = std::min<std::size_t>(BytesOf({&messages[i], 1}), kNone);
+    Place(messages[i],
+          {.record = record, .index = static_cast<std::uint32_t>(i), .bytes = static_cast<std::uint32_t>(bytes)});
+  }
+}
+
 // Adds the step to its turn, or begins one.
 void MovedTurns::Place(const MovedMessage& message, Step step) {
   std::uint32_t turn = TurnOf(message);
+  const bool is_unknown = !message.parent.empty() && message.parent != message.id;
+  continues_unknown_ = continues_unknown_ || (is_unknown && !known_.contains(HashOf(message.parent)));
   const bool says_something =
       message.kind != Kind::kModel && message.kind != Kind::kUsage && message.kind != Kind::kStopped;
   if (message.kind == Kind::kPrompt && message.nested.empty()) {
+    const auto before = known_.find(MeantBy(message.parent));
+    const bool is_within = !message.parent.empty() && before != known_.end() && before->second.answered != kNone;
+    if (is_within && before->second.turn == turn) turn = BeginAgain(message, Known(before->second));
     turn = Begin(message, message.is_root ? kNone : turn);
   } else if (turn == kNone && says_something) {
     turn = Begin(message, kNone);
+  } else if (message.kind == Kind::kAnswer && message.nested.empty()) {
+    turn = TurnOfAnswer(message, turn);
   }
   if (message.kind == Kind::kModel && !message.model.empty())
     model_ = std::make_shared<const std::string>(message.model);
   if (turn == kNone) return;
-  if (!message.id.empty()) turn_of_.insert_or_assign(HashOf(message.id), turn);
-  if (message.kind == Kind::kModel && message.model.empty()) return;
+  const bool is_place = message.kind == Kind::kModel && message.model.empty();
+  if (!message.id.empty()) {
+    const std::uint64_t id = HashOf(message.id);
+    const std::uint64_t group = message.group.empty() ? 0 : HashOf(message.group);
+    known_.insert_or_assign(id, Known{.turn = turn, .group = group, .says = is_place ? MeantBy(message.parent) : id});
+  }
+  if (is_place) return;
   turns_[turn].steps.push_back(step);
   NameFiles(message, step);
   last_ = turn;
 }
 
 // The turn of the message that it continues.
-std::uint32_t MovedTurns::TurnOf(const MovedMessage& message) {
+std::uint32_t MovedTurns::TurnOf(const MovedMessage& message) const {
   if (message.parent.empty()) return last_;
-  const auto found = turn_of_.find(HashOf(message.parent));
-  return found == turn_of_.end() ? last_ : found->second;
+  const auto found = known_.find(HashOf(message.parent));
+  return found == known_.end() ? last_ : found->second.turn;
+}
+
+std::uint64_t MovedTurns::MeantBy(const std::string& id) const {
+  const auto found = known_.find(HashOf(id));
+  return found == known_.end() ? HashOf(id) : found->second.says;
+}
+
+// A second answer to a message, which is no piece of the first one, was made again: it begins a turn beside.
+std::uint32_t MovedTurns::TurnOfAnswer(const MovedMessage& message, std::uint32_t turn) {
+  const auto found = known_.find(MeantBy(message.parent));
+  if (message.group.empty() || message.parent.empty() || message.parent == message.id || found == known_.end()) {
+    return turn;
+  }
+  const std::uint64_t group = HashOf(message.group);
+  Known& before = found->second;
+  if (before.group != group && before.answered == kNone) {
+    before.answered = static_cast<std::uint32_t>(turns_[before.turn].steps.size());
+    before.group = group;
+    answers_.emplace(group, turn);
+  }
+  if (before.group == group) return turn;
+  const auto piece = answers_.find(group);
+  if (piece != answers_.end()) return piece->second;
+  const std::uint32_t made = BeginAgain(message, Known(before));
+  answers_.emplace(group, made);
+  return made;
+}
+
+// A turn beside, which repeats what led to the first answer, because each branch is whole.
+std::uint32_t MovedTurns::BeginAgain(const MovedMessage& message, const Known& before) {
+  const std::uint32_t made = Begin(message, turns_[before.turn].parent);
+  const Turn& first = turns_[before.turn];
+  Turn& turn = turns_[made];
+  turn.at = first.at;
+  turn.model = first.model;
+  const auto steps = std::span(first.steps).first(std::min<std::size_t>(before.answered, first.steps.size()));
+  repeated_steps_ += steps.size();
+  for (const Step& step : steps.first(repeated_steps_ > kMostRepeatedSteps ? 0 : steps.size())) {
+    repeated_bytes_ += step.bytes;
+  }
+  if (repeated_steps_ > kMostRepeatedSteps || repeated_bytes_ > kMostRepeatedBytes) {
+    left_out_.Add("message beyond what one chat may repeat", steps.size());
+  } else {
+    turn.steps.assign(steps.begin(), steps.end());
+  }
+  return made;
 }
 
 std::uint32_t MovedTurns::Begin(const MovedMessage& message, std::uint32_t parent) {

@@ -45,6 +45,7 @@ class MovedTurns {
   static constexpr std::uint32_t kNone = 0xffff'ffff;
   struct Step {
     std::uint32_t record, index;
+    std::uint32_t bytes = 0;
   };
   struct Turn {
     std::uint32_t parent = kNone, edited_from = kNone;
@@ -55,6 +56,13 @@ class MovedTurns {
     std::size_t messages = 0;
     std::shared_ptr<const Compaction> compaction{};
   };
+  // A message that others may continue.
+  struct Known {
+    std::uint32_t turn;
+    std::uint32_t answered = kNone;  // how many steps its turn has before the first answer to it; kNone: there is none
+    std::uint64_t group = 0;         // of that answer, or else its own
+    std::uint64_t says = 0;          // the message whose place it has, because it says nothing itself
+  };
   struct FilePlace {
     Step step;
     std::size_t number;
@@ -64,8 +72,13 @@ class MovedTurns {
   Result<void> ReadOnce(const Seen& seen);
   // The steps of a record. kIo if they are not those of the first reading.
   Result<std::vector<MovedMessage>> ReadAgain(std::uint32_t record);
+  Result<void> PlaceParentsFirst(const std::vector<std::uint32_t>& order);
+  void PlaceAll(const std::vector<MovedMessage>& messages, std::uint32_t record);
   void Place(const MovedMessage& message, Step step);
-  std::uint32_t TurnOf(const MovedMessage& message);
+  std::uint32_t TurnOf(const MovedMessage& message) const;
+  std::uint64_t MeantBy(const std::string& id) const;
+  std::uint32_t TurnOfAnswer(const MovedMessage& message, std::uint32_t turn);
+  std::uint32_t BeginAgain(const MovedMessage& message, const Known& before);
   std::uint32_t Begin(const MovedMessage& message, std::uint32_t parent);
   void NameFiles(const MovedMessage& message, Step step);
   FileId IdOf(Step step, std::size_t number) const;
@@ -79,8 +92,11 @@ class MovedTurns {
   LeftOut left_out_, left_out_of_turns_;
   std::vector<std::uint32_t> steps_of_;  // how many, by record
   std::vector<Turn> turns_;
-  std::unordered_map<std::uint64_t, std::uint32_t> turn_of_;  // by hash of the message's id
-  std::map<std::uint32_t, std::uint32_t> first_child_;        // by parent, kNone for none
+  std::unordered_map<std::uint64_t, Known> known_;            // by hash of the message's id
+  std::unordered_map<std::uint64_t, std::uint32_t> answers_;  // turns, by hash of the answer's group
+  std::size_t repeated_steps_ = 0, repeated_bytes_ = 0;
+  bool continues_unknown_ = false;                      // a message does, which may come later
+  std::map<std::uint32_t, std::uint32_t> first_child_;  // by parent, kNone for none
   std::map<FileId, FilePlace> files_;
   std::shared_ptr<const std::string> model_;
   std::uint32_t last_ = kNone, head_ = kNone;

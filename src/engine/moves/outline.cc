@@ -233,7 +233,8 @@ Result<void> ForEachElement(const SourceText& source, const std::function<Result
     return visit({.offset = 0, .length = source.size(), .number = 1}).map([](bool) {});
   }
   const auto each = [&](std::size_t, const ElementPlace& place) { return visit(place); };
-  return Scan(source, kWhole, each, /*keeps_first=*/false).map([](const Outline&) {});
+  if (TRY(Scan(source, kWhole, each, /*keeps_first=*/false)).is_alone) return {};
+  return Unusable(source, "something follows its end");
 }
 
 std::vector<SourcePlace> MovedDocument::In(std::string_view list) const {

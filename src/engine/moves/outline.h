@@ -37,7 +37,8 @@ struct Outline {
 Result<Outline> ReadOutline(const SourceText& source, std::span<const std::string_view> lists,
                             const VisitElement& visit);
 
-// The elements of a JSON array; an object is itself one element. Failures as above.
+// The elements of a JSON array; an object is itself one element. Failures as above; kInvalidArgument also if something
+// follows an array, after its elements.
 Result<void> ForEachElement(const SourceText& source, const std::function<Result<bool>(const ElementPlace&)>& visit);
 
 // A document without its lists.

@@ -43,7 +43,7 @@ class SessionInRecords final : public MovedSession {
 
 }  // namespace
 
-std::size_t BytesOf(const std::vector<MovedMessage>& steps) {
+std::size_t BytesOf(std::span<const MovedMessage> steps) {
   std::size_t bytes = 0;
   for (const MovedMessage& step : steps) {
     bytes += step.text.size();
@@ -66,6 +66,10 @@ void LeftOut::Add(const std::string& what, std::size_t count) {
 
 void LeftOut::Add(const LeftOut& other) {
   for (const auto& [what, count] : other.counts_) Add(what, count);
+}
+
+void LeftOut::AddUnknown(const std::string& thing, std::string_view type) {
+  Add(thing + " of a type that is not known here" + (type.empty() ? "" : " (" + FirstWords(type) + ")"));
 }
 
 std::vector<std::string> LeftOut::Notes() const {

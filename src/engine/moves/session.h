@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,13 +63,15 @@ struct MovedMessage {
 };
 
 // Of what they say and hold.
-std::size_t BytesOf(const std::vector<MovedMessage>& steps);
+std::size_t BytesOf(std::span<const MovedMessage> steps);
 
 // Counts what an import leaves out, by its name in the singular.
 class LeftOut {
  public:
   void Add(const std::string& what, std::size_t count = 1);
   void Add(const LeftOut& other);
+  // A thing of the source ("line", "message") of a type that no reader knows; empty: it names none.
+  void AddUnknown(const std::string& thing, std::string_view type);
   // Counts nothing more: what is read again was counted.
   void Close() { is_closed_ = true; }
   // "3 attachments were left out"

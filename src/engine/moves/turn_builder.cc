@@ -258,7 +258,9 @@ void TurnBuilder::EmitSummary(const MovedMessage& step) {
   const std::size_t end = start_.messages_before + messages_.size(), first = 1;
   if (IsBlank(step.text)) return left_out_.Add("summary without a text");
   if (end > first) {
-    compaction_ = std::make_shared<const Compaction>(Compaction{.first = first, .end = end, .summary = step.text});
+    // As if requested: what it replaced was sent no more where it comes from, whatever fits the model here.
+    compaction_ = std::make_shared<const Compaction>(
+        Compaction{.first = first, .end = end, .summary = step.text, .requested = true});
   } else if (messages_.front().content != step.text) {
     messages_.push_back({.role = Role::kUser, .content = step.text});
   }
