@@ -31,6 +31,9 @@ class ChannelListener {
   virtual void OnRequestFailed(std::int64_t id, Error error) = 0;
   // Whether a caller still waits for the response to this request.
   virtual bool IsWaiting(std::int64_t id) const = 0;
+  // Nothing more is sent: the server has ended the session or cannot be reached. Requests under way may still be
+  // answered; then OnClosed follows.
+  virtual void OnEnding(Error why) = 0;
   // The connection has ended. Called once, and no other call follows.
   virtual void OnClosed(Error why) = 0;
 };

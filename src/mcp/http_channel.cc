@@ -175,7 +175,7 @@ class HttpChannel final : public Channel {
       const MutexLock lock(mutex_);
       session = session_id_;
     }
-    if (!session.empty() && !forgotten_) SayGoodbye();
+    if (!session.empty() && !ending_) SayGoodbye();
     MutexLock lock(mutex_);
     all_ended_.wait(lock, [this]() REQUIRES(mutex_) { return under_way_ == 0; });
   }
@@ -259,6 +259,10 @@ class HttpChannel final : public Channel {
 
   void Perform(HttpRequest request, std::shared_ptr<Exchange> exchange) {
     if (over_) return;
+    if (ending_) {
+      if (exchange->request_id) listener_->OnRequestFailed(*exchange->request_id, *ending_);
+      return;
+    }
     if (address_.authorizer) {
       const bool is_post = exchange->purpose == Purpose::kPost || exchange->purpose == Purpose::kSubscribe;
       const std::string token = is_post ? exchange->token : address_.authorizer->Token();
@@ -270,7 +274,10 @@ class HttpChannel final : public Channel {
       ++under_way_;
     }
     transport_.Send(std::move(request), *exchange, exchange->stop.get_token(), [this, exchange](Result<void> result) {
-      queue_.Post([this, exchange, result = std::move(result)] { Ended(exchange, result); });
+      queue_.Post([this, exchange, result = std::move(result)] {
+        Ended(exchange, result);
+        if (ending_ && std::ranges::none_of(exchanges_, AwaitsAnswer)) CloseFor(*ending_);
+      });
       // After the last count the channel may be destroyed, so nothing of it may be used any more.
       const MutexLock lock(mutex_);
       if (--under_way_ == 0) all_ended_.notify_all();
@@ -362,27 +369,24 @@ class HttpChannel final : public Channel {
       (is_post && legacy_ ? post_url_ : url_) = target;
     }
     if (is_post) return Post(exchange.message, exchange.fruitless, exchange.renewals, target, exchange.redirects + 1);
-    if (exchange.purpose == Purpose::kProbe) return ProbeEnded(exchange.status);
+    if (exchange.purpose == Purpose::kProbe) return ProbeEnded(exchange);
     OpenStream(exchange.purpose, exchange.resumed_from, exchange.request_id, exchange.fruitless, target,
                exchange.redirects + 1);
   }
 
   void PostEnded(const Exchange& exchange, const Result<void>& result) {
     if (!result && result.error().code == ErrorCode::kCancelled) return;  // abandoned
-    if (!result && exchange.status == 0 && IsUnreachable(result.error())) return CloseFor(result.error());
+    if (!result && exchange.status == 0 && IsUnreachable(result.error())) return EndFor(result.error(), exchange);
     if (!result && exchange.status == 0) {
-      if (exchange.purpose == Purpose::kProbe) return ProbeEnded(0);
+      if (exchange.purpose == Purpose::kProbe) return ProbeEnded(exchange);
       if (exchange.request_id) listener_->OnRequestFailed(*exchange.request_id, result.error());
       return;
     }
     const int status = exchange.status;
-    if (status == 404 && HasSession()) {
-      forgotten_ = true;
-      return CloseFor(Broken(Reason::kMcpSessionEnded, "the server has ended the session"));
-    }
+    if (status == 404 && HasSession()) return EndFor(SessionEnded(), exchange);
     const bool may_be_older = exchange.is_initialize && (status == 400 || status == 404 || status == 405);
     if (may_be_older && !legacy_) return TryLegacy(exchange);
-    if (exchange.purpose == Purpose::kProbe) return ProbeEnded(status);
+    if (exchange.purpose == Purpose::kProbe) return ProbeEnded(exchange);
     if (status == 400 && HasSession()) return AskWhetherSessionLives(exchange);
     if (!exchange.request_id || !listener_->IsWaiting(*exchange.request_id)) return;
     if (status >= 300) {
@@ -471,12 +475,9 @@ class HttpChannel final : public Channel {
     Perform(std::move(request), std::make_shared<Exchange>(*this, Purpose::kProbe));
   }
 
-  void ProbeEnded(int status) {
+  void ProbeEnded(const Exchange& probe) {
     probing_ = false;
-    if (status == 400) {
-      forgotten_ = true;
-      return CloseFor(Broken(Reason::kMcpSessionEnded, "the server has ended the session"));
-    }
+    if (probe.status == 400) return EndFor(SessionEnded(), probe);
     for (const std::int64_t id : std::exchange(refused_, {})) {
       if (listener_->IsWaiting(id)) listener_->OnRequestFailed(id, StatusError(400));
     }
@@ -484,10 +485,7 @@ class HttpChannel final : public Channel {
 
   // Servers need not offer this stream. If this one did, it is asked again as long as it answers.
   void ListenEnded(const Exchange& exchange, const Result<void>& result) {
-    if (exchange.status == 404 && HasSession()) {
-      forgotten_ = true;
-      return CloseFor(Broken(Reason::kMcpSessionEnded, "the server has ended the session"));
-    }
+    if (exchange.status == 404 && HasSession()) return EndFor(SessionEnded(), exchange);
     if (exchange.status == 400 && HasSession()) return AskWhetherSessionLives(exchange);
     if (exchange.status >= 300 || (result && !exchange.is_stream)) return;
     const int fruitless = exchange.is_stream ? 0 : exchange.fruitless + 1;
@@ -538,6 +536,23 @@ class HttpChannel final : public Channel {
     return !session_id_.empty();
   }
 
+  static Error SessionEnded() { return Broken(Reason::kMcpSessionEnded, "the server has ended the session"); }
+
+  static bool AwaitsAnswer(const std::shared_ptr<Exchange>& exchange) {
+    return exchange->request_id && exchange->purpose != Purpose::kSubscribe;
+  }
+
+  // Fails the request of this exchange and sends nothing more. The server may still answer requests that it got before,
+  // whose calls have taken effect, so the channel closes when none of them is under way.
+  void EndFor(const Error& why, const Exchange& exchange) {
+    if (!ending_) {
+      ending_ = why;
+      listener_->OnEnding(why);
+    }
+    for (const std::int64_t id : std::exchange(refused_, {})) listener_->OnRequestFailed(id, why);
+    if (exchange.request_id) listener_->OnRequestFailed(*exchange.request_id, why);
+  }
+
   void CloseFor(const Error& why) {
     if (std::exchange(over_, true)) return;
     for (const auto& exchange : exchanges_) exchange->stop.request_stop();
@@ -570,7 +585,8 @@ class HttpChannel final : public Channel {
   bool legacy_ = false;
   Error refusal_;  // of the first POST
   OutgoingMessage held_back_;
-  bool over_ = false, forgotten_ = false;
+  bool over_ = false;
+  std::optional<Error> ending_;  // why nothing more is sent
   bool probing_ = false;
   std::vector<std::int64_t> refused_;  // rejected requests that wait for the probe's end
 

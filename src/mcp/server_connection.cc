@@ -77,6 +77,7 @@ void ServerConnection::RequestStop() { thread_.request_stop(); }
 void ServerConnection::Stop() {
   RequestStop();
   if (thread_.joinable()) thread_.join();
+  for (const auto& session : leaving_) session->Close();
   folder_.reset();
   {
     const MutexLock lock(mutex_);
@@ -206,7 +207,12 @@ Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
   }
   // The connection's error says more than the error of the request that failed with it.
   const auto closed = session->closed();
-  session->Close();
+  std::erase_if(leaving_, [](const auto& each) { return !each->is_waiting(); });
+  if (closed && session->is_waiting()) {
+    leaving_.push_back(session);
+  } else {
+    session->Close();
+  }
   return closed.value_or(why);
 }
 
@@ -309,12 +315,13 @@ Result<void> ServerConnection::WaitForOffers(MutexLock& lock, milliseconds timeo
     changed_.notify_all();
   }
   // Any list that begins from now on is new enough, even if the server announces further changes.
-  const auto are_known = [this, wanted = changes_]() REQUIRES(mutex_) { return session_ && listed_ >= wanted; };
+  const auto are_known = [this, wanted = changes_]()
+                             REQUIRES(mutex_) { return session_ && !session_ended_ && listed_ >= wanted; };
   changed_.wait_for(lock, stop, timeout,
                     [&]() REQUIRES(mutex_) { return are_known() || given_up_ || !wants_login_.empty(); });
   if (are_known()) return {};
   if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "the call was cancelled");
-  if (session_) return Fail(ErrorCode::kUnavailable, "its tools have changed and cannot be listed");
+  if (session_ && !session_ended_) return Fail(ErrorCode::kUnavailable, "its tools have changed and cannot be listed");
   if (!wants_login_.empty()) return Fail(ErrorCode::kUnavailable, wants_login_);
   return Fail(ErrorCode::kUnavailable, message_.empty() ? "it is being started" : message_);
 }

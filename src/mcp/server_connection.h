@@ -120,7 +120,8 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   std::optional<Clock::time_point> fresh_until_ GUARDED_BY(mutex_);
   std::string launch_ GUARDED_BY(mutex_);
 
-  // --- used by the thread only
+  // --- used by the thread only, and by Stop
+  std::vector<std::shared_ptr<Session>> leaving_;  // ended ones that may still bring responses
   Clock::time_point ready_since_;
   std::optional<ServerFolder> folder_;
   McpEra era_ = McpEra::kUnknown;  // the server's era, as last detected

@@ -175,6 +175,11 @@ std::optional<Error> Session::closed() const {
   return closed_;
 }
 
+bool Session::is_waiting() const {
+  const MutexLock lock(mutex_);
+  return !pending_.empty();
+}
+
 void Session::Close() {
   OnClosed(Refused(Reason::kMcpClosed, "the connection was closed"));
   channel_->Close();
@@ -363,12 +368,21 @@ bool Session::IsCallWaiting(std::int64_t id) const {
   return found != pending_.end() && found->second->is_call;
 }
 
-void Session::OnClosed(Error why) {
-  std::map<std::string, std::shared_ptr<Question>> questions;
+void Session::OnEnding(Error why) {
   {
     const MutexLock lock(mutex_);
     if (closed_) return;
-    closed_ = why;
+    closed_ = std::move(why);
+  }
+  if (hooks_.on_closed) hooks_.on_closed();
+}
+
+void Session::OnClosed(Error why) {
+  OnEnding(why);
+  std::map<std::string, std::shared_ptr<Question>> questions;
+  {
+    const MutexLock lock(mutex_);
+    if (std::exchange(over_, true)) return;
     for (const auto& [id, pending] : pending_) {
       pending->response = Fail(why);
       pending->wake.notify_all();
@@ -377,7 +391,6 @@ void Session::OnClosed(Error why) {
     questions.swap(questions_);
   }
   for (const auto& [id, question] : questions) question->over.request_stop();
-  if (hooks_.on_closed) hooks_.on_closed();
 }
 
 bool Session::IsFlood(std::size_t bytes) {
@@ -393,7 +406,10 @@ bool Session::IsFlood(std::size_t bytes) {
 
 void Session::OnMessage(std::string_view bytes, std::optional<std::int64_t> asked) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (closed()) return;
+  {
+    const MutexLock lock(mutex_);
+    if (over_) return;
+  }
   if (IsFlood(bytes.size())) return OnClosed(McpProtocolError("the server floods the connection with messages"));
   if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
   std::string valid;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <vector>
 
 #include "mcp/client.h"
@@ -199,6 +200,35 @@ TEST_CASE("HttpChannel: a forgotten session closes the channel", "[mcp]") {
     CHECK(client.session.closed()->reason == "mcp_session_ended");
   }
   CHECK(server.Count("DELETE") == 0);
+}
+
+TEST_CASE("HttpChannel: a forgotten session fails only its request, and others still get their answers", "[mcp]") {
+  test::Gate arrived, answers;
+  std::atomic<int> calls = 0;
+  McpHttpServer server([&](ScriptedConnection& connection, auto&, const Json& message) {
+    if (!IsCall(message)) return false;
+    ++calls;
+    if (message["params"]["name"] == "slow") {
+      arrived.Open();
+      if (answers.Wait()) connection.SendResponse("200 OK", "application/json", ResultFor(message, TextResult("done")));
+      return true;
+    }
+    connection.SendResponse("404 Not Found", "application/json", "{}");
+    return true;
+  });
+  Client client(server.Url());
+  REQUIRE(client.Greet().has_value());
+  Result<ToolOutcome> slow;
+  std::thread other([&] { slow = CallTool(client.session, "slow", "{}", kLimits); });
+  CHECK(arrived.Wait());
+  CHECK(client.Call() == "FAILED: the server has ended the session");
+  REQUIRE(client.session.closed().has_value());
+  CHECK(client.Call() == "FAILED: the server has ended the session");
+  CHECK(calls == 2);  // the last was not sent
+  answers.Open();
+  other.join();
+  REQUIRE(slow.has_value());
+  CHECK(slow->output == "done");
 }
 
 TEST_CASE("HttpChannel: a server that also answers a ping with 400 has forgotten the session", "[mcp]") {
