@@ -456,8 +456,8 @@ void Turns::LaunchNext(const ChatId& chat) {
       auto hold = waiting->had_client() ? waiting->Began(run->id(), run->AddListener()) : nullptr;
       busy_.Put(run);
       services_.queues.Begun(*waiting);  // not earlier: its request, sent again, must be found
-      waiting->log->Publish();  // not earlier, because a client that sees it may ask for the run or cancel it
-      hold = nullptr;           // its client has gone
+      waiting->log->Publish();           // not earlier, because a client that sees it may ask for the run or cancel it
+      hold = nullptr;                    // its client has gone
       Execute(run);
     } else {
       busy_.Release(chat);
