@@ -18,9 +18,10 @@ constexpr std::size_t kMaxPending = 256;
 constexpr std::size_t kMaxProgressWaiting = 64;
 constexpr std::size_t kMaxQuestions = 4;
 constexpr std::size_t kMaxErrorText = 1000;
-// More messages or bytes in this time than a working server sends.
+// More messages or bytes in this time than a working server sends. Beyond the first only answers are read; a server
+// that sends ten times as many without an answer is ended.
 constexpr std::chrono::seconds kFloodWindow{10};
-constexpr std::size_t kFloodMessages = 20'000;
+constexpr std::size_t kFloodMessages = 20'000, kMaxFlood = 10 * kFloodMessages;
 constexpr std::size_t kFloodBytes = 256u << 20;
 
 // JSON-RPC 2.0, section 5.1.
@@ -399,9 +400,10 @@ bool Session::IsFlood(std::size_t bytes) {
     window_began_ = now;
     window_messages_ = window_bytes_ = 0;
   }
-  ++window_messages_;
+  if (++window_messages_ == kFloodMessages + 1)
+    LogWarning("an MCP server floods the connection; only its answers are read for a while");
   window_bytes_ += bytes;
-  return window_messages_ > kFloodMessages || window_bytes_ > kFloodBytes;
+  return window_messages_ > kMaxFlood || window_bytes_ > kFloodBytes;
 }
 
 void Session::OnMessage(std::string_view bytes, std::optional<std::int64_t> asked) {
@@ -463,7 +465,7 @@ void Session::Dispatch(Json& message, std::optional<std::int64_t> asked) {
   if (!message.is_object()) return;
   const auto method = message.find("method");
   if (method == message.end()) return TakeResponse(message, asked);
-  if (!method->is_string()) return;
+  if (!method->is_string() || window_messages_ > kFloodMessages) return;
   const auto& name = method->get_ref<const std::string&>();
   message.contains("id") ? TakeRequest(name, message) : TakeNotification(name, message);
 }
@@ -487,6 +489,7 @@ void Session::TakeResponse(Json& message, std::optional<std::int64_t> asked) {
   if (!error.is_null()) {
     return Settle(*id, Fail(ServerError(error)),
                   code.is_number_integer() ? std::optional(code.get<std::int64_t>()) : std::nullopt);
+  if (IsWaiting(*id)) window_messages_ = std::min(window_messages_, kFloodMessages + 1);
   }
   const auto result = message.find("result");
   if (result == message.end() || !(result->is_object() || IsCallWaiting(*id))) {

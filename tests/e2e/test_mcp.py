@@ -550,7 +550,7 @@ def test_doctor_looks_at_the_servers(make_home):
                           env=home.environment(), cwd=home.path, stdout=subprocess.PIPE, timeout=SOON * 3, check=False)
     checks = {c["check"]: c for c in json.loads(done.stdout)["checks"]}
     assert checks["MCP server good"]["verdict"] == "ok"
-    assert checks["MCP server good"]["message"] == "scripted 1 answers (protocol 2025-11-25) and has 17 tools"
+    assert checks["MCP server good"]["message"] == "scripted 1 answers (protocol 2025-11-25) and has 18 tools"
     assert checks["MCP server bad"]["verdict"] == "fail"
     assert checks["MCP server bad"]["message"] == "the server ended with exit status 3: no configuration"
     assert done.returncode == 1

@@ -41,7 +41,7 @@ TEST_CASE("Session: greets, lists all pages, calls", "[mcp]") {
   CHECK_FALSE(facts->resources);
   const auto tools = ListTools(server.session(), StdioSession::Limits());
   REQUIRE(tools.has_value());
-  REQUIRE(tools->size() == 17);
+  REQUIRE(tools->size() == 18);
   CHECK(tools->front().name == "echo");
   CHECK(tools->front().read_only_hint);
   CHECK(tools->at(1).destructive_hint);
@@ -358,6 +358,13 @@ TEST_CASE("Session: invalid tools are left out, long lists are cut, circles are 
     REQUIRE(tools.has_value());
     REQUIRE(tools->size() == 3);
     CHECK(tools->at(0).name == "no schema");
+TEST_CASE("Session: a flood of notifications before an answer does not lose the answer", "[mcp]") {
+  StdioSession server("plain");
+  server.Greeted();
+  for (int i = 0; i < 3; ++i) CHECK(OutputOf(server.Call("chatter")) == "done");
+  CHECK_FALSE(server.session().closed().has_value());
+}
+
     CHECK(tools->at(0).input_schema == R"({"type":"object","properties":{}})");
     CHECK(tools->at(1).name == "good");
     CHECK(tools->at(2).name == "naïve tool/…");
