@@ -173,6 +173,11 @@ Session::Session(std::unique_ptr<Channel> channel, SessionHooks hooks)
 
 std::optional<Error> Session::closed() const {
   const MutexLock lock(mutex_);
+bool Session::has_worked() const {
+  const MutexLock lock(mutex_);
+  return has_worked_;
+}
+
   return closed_;
 }
 
@@ -342,6 +347,7 @@ void Session::Settle(std::int64_t id, Result<std::shared_ptr<Json>> response, st
   {
     const MutexLock lock(mutex_);
     const auto found = pending_.find(id);
+    has_worked_ = has_worked_ || (pending->is_call && response);
     if (found == pending_.end()) return;  // the caller has given up, or the server invented the id
     const auto pending = found->second;
     pending_.erase(found);

@@ -98,6 +98,8 @@ class Session final : private ChannelListener {
   std::optional<Error> closed() const;
   // Whether requests wait for their responses. A closed connection may still bring them.
   bool is_waiting() const;
+  // Whether the server has answered a tool's call.
+  bool has_worked() const;
   // Ends the connection; requests under way fail. Idempotent.
   void Close();
 
@@ -151,6 +153,7 @@ class Session final : private ChannelListener {
   std::map<std::int64_t, std::shared_ptr<Pending>> pending_ GUARDED_BY(mutex_);    // requests under way
   std::map<std::string, std::shared_ptr<Question>> questions_ GUARDED_BY(mutex_);  // the server's open questions
   std::optional<Error> closed_ GUARDED_BY(mutex_);
+  bool has_worked_ GUARDED_BY(mutex_) = false;
   bool over_ GUARDED_BY(mutex_) = false;                         // no message is read any more
   std::shared_ptr<const Json> request_meta_ GUARDED_BY(mutex_);  // of every request; null: not stateless
 
