@@ -85,6 +85,15 @@ def test_half_of_a_tool_call_never_runs(make_server, provider):
     assert not list(server.home.workspace.iterdir())
 
 
+def test_arguments_that_are_nested_too_deeply_do_not_break_the_chat(server, provider):
+    deep = '{"text":' + "[" * 300 + "]" * 300 + "}"
+    provider.plan(tools(call("echo", deep)), text("sorry"), text("fine"))
+    assert server.client.turn("c", "hello").one("tool_result")["is_error"]
+    server.client.turn("c", "again")
+    sent = provider.requests[-1].conversation[1]["tool_calls"][0]["function"]["arguments"]
+    assert json.loads(sent) == {"not_valid_json": deep}
+
+
 def test_what_was_said_before_a_cut_is_kept(server, provider):
     failing_turn(server, provider, Reply([delta({"content": "half a sentence"}), CUT]))
     stored = server.home.checkpoint("c", "int_001")
