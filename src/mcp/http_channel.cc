@@ -115,6 +115,7 @@ class Exchange final : public HttpResponseHandler {
   int fruitless = 0;  // preceding streams of this kind without an event
   std::string resumed_from;
 
+  std::optional<milliseconds> retry;  // what the stream before demanded
   // --- after the end
   int status = 0;
   std::optional<OAuthChallenge> challenge;
@@ -245,9 +246,10 @@ class HttpChannel final : public Channel {
   }
 
   void OpenStream(Purpose purpose, const std::string& from, std::optional<std::int64_t> request_id, int fruitless,
-                  const std::string& url = "", int redirects = 0) {
+                  std::optional<milliseconds> retry = {}, const std::string& url = "", int redirects = 0) {
     auto exchange = std::make_shared<Exchange>(*this, purpose);
     exchange->request_id = request_id;
+    exchange->retry = retry;
     exchange->fruitless = fruitless;
     exchange->resumed_from = from;
     exchange->redirects = redirects;
@@ -370,10 +372,11 @@ class HttpChannel final : public Channel {
     }
     if (is_post) return Post(exchange.message, exchange.fruitless, exchange.renewals, target, exchange.redirects + 1);
     if (exchange.purpose == Purpose::kProbe) return ProbeEnded(exchange);
-    OpenStream(exchange.purpose, exchange.resumed_from, exchange.request_id, exchange.fruitless, target,
+    OpenStream(exchange.purpose, exchange.resumed_from, exchange.request_id, exchange.fruitless, exchange.retry, target,
                exchange.redirects + 1);
   }
 
+    if (ResumesAgain(exchange, result)) return;
   void PostEnded(const Exchange& exchange, const Result<void>& result) {
     if (!result && result.error().code == ErrorCode::kCancelled) return;  // abandoned
     if (!result && exchange.status == 0 && IsUnreachable(result.error())) return EndFor(result.error(), exchange);
@@ -404,9 +407,24 @@ class HttpChannel final : public Channel {
           result ? Broken(Reason::kMcpProtocol, "the server sent no answer" + what) : result.error());
     }
     // The server closed the stream or the network broke it, so the stream is resumed where it ended.
-    queue_.After(RetryDelay(exchange, 0), [this, from, id = exchange.request_id, fruitless] {
-      if (listener_->IsWaiting(*id)) OpenStream(Purpose::kResume, from, id, fruitless);
+    Resume(exchange, from, fruitless, RetryDelay(exchange, 0));
+  }
+
+  void Resume(const Exchange& exchange, const std::string& from, int fruitless, milliseconds delay) {
+    const auto retry = exchange.parser.retry() ? exchange.parser.retry() : exchange.retry;
+    queue_.After(delay, [this, from, id = exchange.request_id, fruitless, retry] {
+      if (listener_->IsWaiting(*id)) OpenStream(Purpose::kResume, from, id, fruitless, retry);
     });
+  }
+
+  // A server that is overloaded or being restarted may still have the stream, whose call has taken effect.
+  bool ResumesAgain(const Exchange& exchange, const Result<void>& result) {
+    const int status = exchange.status;
+    const bool is_passing = status == 0 ? !result : status == 408 || status == 429 || status >= 500;
+    if (exchange.purpose != Purpose::kResume || !is_passing || exchange.fruitless == kMaxResumes) return false;
+    if (!result && result.error().code == ErrorCode::kCancelled) return false;
+    Resume(exchange, exchange.resumed_from, exchange.fruitless + 1, RetryDelay(exchange, exchange.fruitless + 1));
+    return true;
   }
 
   // True if the server wants another token; then the message waits for it. The server has not processed the message.
@@ -496,8 +514,8 @@ class HttpChannel final : public Channel {
   }
 
   static milliseconds RetryDelay(const Exchange& exchange, int fruitless) {
-    const milliseconds otherwise = kFirstRetry * (1 << fruitless);
-    return std::clamp(exchange.parser.retry().value_or(otherwise), kShortestRetry, kLongestRetry);
+    const milliseconds first = exchange.parser.retry().value_or(exchange.retry.value_or(kFirstRetry));
+    return std::clamp(std::min(first, kLongestRetry) * (1 << fruitless), kShortestRetry, kLongestRetry);
   }
 
   void TryLegacy(const Exchange& exchange) {

@@ -262,6 +262,35 @@ TEST_CASE("HttpChannel: a 400 to one request does not end a live session", "[mcp
   CHECK_FALSE(client.session.closed().has_value());
 }
 
+TEST_CASE("HttpChannel: a stream is resumed in spite of passing failures", "[mcp]") {
+  Json asked;
+  std::atomic<int> refusals = 0;
+  McpHttpServer server([&](ScriptedConnection& connection, const ReceivedRequest& request, const Json& message) {
+    if (IsCall(message)) {
+      asked = message;
+      connection.SendHead("200 OK", "text/event-stream");
+      connection.SendChunk("id: e-1\nretry: 50\ndata: \n\n");
+      connection.SendLastChunk();
+      return true;
+    }
+    if (request.method != "GET" || request.Header("last-event-id").empty()) return false;
+    if (++refusals < 3) {
+      connection.SendResponse(refusals == 1 ? "503 Service Unavailable" : "429 Too Many Requests", "text/plain", "");
+    } else if (refusals == 3) {
+      connection.Reset();
+    } else {
+      connection.SendHead("200 OK", "text/event-stream");
+      connection.SendChunk(SseEvent(ResultFor(asked, TextResult("after all"))));
+      connection.SendLastChunk();
+    }
+    return true;
+  });
+  Client client(server.Url());
+  REQUIRE(client.Greet().has_value());
+  CHECK(client.Call() == "after all");
+  CHECK(refusals == 4);
+}
+
 TEST_CASE("HttpChannel: a failed request does not affect others", "[mcp]") {
   std::string status = "500 Internal Server Error";
   McpHttpServer server([&](ScriptedConnection& connection, auto&, const Json& message) {
