@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -120,7 +121,7 @@ class Exchange final : public HttpResponseHandler {
   int status = 0;
   std::optional<OAuthChallenge> challenge;
   std::string content_type, location;
-  std::string body;  // an error's body only if it is JSON and the message was stateless
+  std::string body;  // an error's body only if it is JSON
   bool is_stream = false, too_long = false, has_no_room = false;
   std::size_t events = 0;
   SseParser parser{kMaxMcpMessageBytes};
@@ -383,6 +384,12 @@ class HttpChannel final : public Channel {
     if (!result && exchange.status == 0) {
       if (exchange.purpose == Purpose::kProbe) return ProbeEnded(exchange);
       if (exchange.request_id) listener_->OnRequestFailed(*exchange.request_id, result.error());
+    const std::string answer = AnswerIn(exchange);
+    if (!answer.empty() && NamesRequest(exchange) && !exchange.is_initialize) {
+      listener_->OnMessage(answer, exchange.request_id);
+      if (HasSession() && (status == 400 || status == 404)) AskWhetherSessionLives(exchange);
+      return;
+    }
       return;
     }
     const int status = exchange.status;
@@ -392,11 +399,7 @@ class HttpChannel final : public Channel {
     if (exchange.purpose == Purpose::kProbe) return ProbeEnded(exchange);
     if (status == 400 && HasSession()) return AskWhetherSessionLives(exchange);
     if (!exchange.request_id || !listener_->IsWaiting(*exchange.request_id)) return;
-    if (status >= 300) {
-      if (const std::string answer = AnswerIn(exchange); !answer.empty())
-        return listener_->OnMessage(answer, exchange.request_id);
-      return listener_->OnRequestFailed(*exchange.request_id, StatusError(status));
-    }
+    if (status >= 300) return FailFor(*exchange.request_id, status, answer);
     if (legacy_ && exchange.purpose == Purpose::kPost) return;  // the answer comes through the stream
     const std::string from = exchange.last_event_id();
     const int fruitless = exchange.events > 0 ? 0 : exchange.fruitless + 1;
@@ -424,6 +427,12 @@ class HttpChannel final : public Channel {
     if (exchange.purpose != Purpose::kResume || !is_passing || exchange.fruitless == kMaxResumes) return false;
     if (!result && result.error().code == ErrorCode::kCancelled) return false;
     Resume(exchange, exchange.resumed_from, exchange.fruitless + 1, RetryDelay(exchange, exchange.fruitless + 1));
+  // `answer`: of the server, in spite of the status; may be empty.
+  void FailFor(std::int64_t id, int status, const std::string& answer) {
+    if (!answer.empty()) return listener_->OnMessage(answer, id);
+    listener_->OnRequestFailed(id, StatusError(status));
+  }
+
     return true;
   }
 
@@ -458,17 +467,23 @@ class HttpChannel final : public Channel {
     }
   }
 
-  // The answer in the body of a failed response: a call may have been done in spite of the status. The JSON-RPC error
-  // of a stateless server is completed by the request's id, which that may omit. Empty if there is none.
+  // Whether the body is a response to this very request.
+  static bool NamesRequest(const Exchange& exchange) {
+    const auto parsed = ParseJson(exchange.body);
+    return parsed && MemberOf(*parsed, "id") == *exchange.request_id;
+  }
+
+  // The answer in the body of a failed response: a call may have been done in spite of the status. A JSON-RPC error is
+  // completed by the request's id, which the server may not know. Empty if there is none.
   static std::string AnswerIn(const Exchange& exchange) {
     const bool wants_login = exchange.status == 401 || exchange.status == 403;
-    if (exchange.body.empty() || wants_login) return "";
+    if (exchange.status < 300 || exchange.body.empty() || !exchange.request_id || wants_login) return "";
     const auto parsed = ParseJson(exchange.body);
     if (!parsed) return "";
     const Json& error = MemberOf(*parsed, "error");
     if (MemberOf(*parsed, "id") == *exchange.request_id && (parsed->contains("result") || error.is_object()))
       return exchange.body;
-    if (!exchange.is_stateless || !error.is_object() || !MemberOf(error, "code").is_number()) return "";
+    if (!error.is_object() || !MemberOf(error, "code").is_number()) return "";
     return DumpJson({{"jsonrpc", "2.0"}, {"id", *exchange.request_id}, {"error", MemberOf(*parsed, "error")}});
   }
 
@@ -485,7 +500,7 @@ class HttpChannel final : public Channel {
   // A server that has forgotten the session should answer 404, but many answer 400, as for an invalid request. A ping
   // tells the two apart; until its end the rejected request waits.
   void AskWhetherSessionLives(const Exchange& refused) {
-    if (refused.request_id) refused_.push_back(*refused.request_id);
+    if (refused.request_id) refused_.emplace(*refused.request_id, AnswerIn(refused));
     if (std::exchange(probing_, true)) return;
     HttpRequest request = MakeRequest("POST", post_url_);
     request.body = R"({"jsonrpc":"2.0","id":"is the session there","method":"ping"})";
@@ -496,9 +511,7 @@ class HttpChannel final : public Channel {
   void ProbeEnded(const Exchange& probe) {
     probing_ = false;
     if (probe.status == 400) return EndFor(SessionEnded(), probe);
-    for (const std::int64_t id : std::exchange(refused_, {})) {
-      if (listener_->IsWaiting(id)) listener_->OnRequestFailed(id, StatusError(400));
-    }
+    for (const auto& [id, answer] : std::exchange(refused_, {})) FailFor(id, 400, answer);
   }
 
   // Servers need not offer this stream. If this one did, it is asked again as long as it answers.
@@ -567,7 +580,7 @@ class HttpChannel final : public Channel {
       ending_ = why;
       listener_->OnEnding(why);
     }
-    for (const std::int64_t id : std::exchange(refused_, {})) listener_->OnRequestFailed(id, why);
+    for (const auto& [id, answer] : std::exchange(refused_, {})) listener_->OnRequestFailed(id, why);
     if (exchange.request_id) listener_->OnRequestFailed(*exchange.request_id, why);
   }
 
@@ -606,7 +619,7 @@ class HttpChannel final : public Channel {
   bool over_ = false;
   std::optional<Error> ending_;  // why nothing more is sent
   bool probing_ = false;
-  std::vector<std::int64_t> refused_;  // rejected requests that wait for the probe's end
+  std::map<std::int64_t, std::string> refused_;  // rejected requests that wait for the probe's end, with their answers
 
   TimedQueue queue_;  // last: ends before what it uses is gone
 };
@@ -627,7 +640,7 @@ void Exchange::OnHead(int its_status, const HttpHeaders& headers) {
   is_stream = status < 300 && IsEventStream(content_type);
   // Some servers label their JSON wrongly or not at all.
   const bool is_post = purpose == Purpose::kPost || purpose == Purpose::kSubscribe;
-  is_kept_ = status < 300 ? is_post && !is_stream : is_stateless && IsJson(content_type);
+  is_kept_ = is_post && (status < 300 ? !is_stream : IsJson(content_type));
 }
 
 bool Exchange::OnData(std::string_view bytes) {

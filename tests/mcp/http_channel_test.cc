@@ -262,6 +262,28 @@ TEST_CASE("HttpChannel: a 400 to one request does not end a live session", "[mcp
   CHECK_FALSE(client.session.closed().has_value());
 }
 
+TEST_CASE("HttpChannel: what a server says in a failed response is told, whatever the status", "[mcp]") {
+  for (const char* status : {"400 Bad Request", "404 Not Found", "500 Internal Server Error"}) {
+    for (const bool names_request : {true, false}) {
+      INFO(status << names_request);
+      if (!names_request && std::string_view(status).starts_with("404")) continue;  // an ended session
+      McpHttpServer server([&](ScriptedConnection& connection, auto&, const Json& message) {
+        if (!IsCall(message)) return false;
+        const Json error = {{"code", -32602}, {"message", "bad arguments"}};
+        const Json id = names_request ? message["id"] : Json();
+        connection.SendResponse(status, "application/json",
+                                DumpJson({{"jsonrpc", "2.0"}, {"id", id}, {"error", error}}));
+        return true;
+      });
+      Client client(server.Url());
+      REQUIRE(client.Greet().has_value());
+      CHECK(client.Call() == "FAILED: the server reports: bad arguments (-32602)");
+      CHECK(client.session.Request("ping", Json::object(), kLimits).has_value());
+      CHECK_FALSE(client.session.closed().has_value());
+    }
+  }
+}
+
 TEST_CASE("HttpChannel: a stream is resumed in spite of passing failures", "[mcp]") {
   Json asked;
   std::atomic<int> refusals = 0;
