@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "process/supervised_process.h"
 #include "reprise/error.h"
 #include "reprise/result.h"
@@ -17,6 +18,8 @@ namespace reprise {
 
 // The longest message that is accepted from a server: it has room for a picture of 10 MiB.
 inline constexpr std::size_t kMaxMcpMessageBytes = 16u << 20;
+// The deepest. A schema or result that is too deep concerns its own tool alone.
+inline constexpr int kMaxMcpMessageDepth = 8 * kMaxJsonDepth;
 // The error of a request whose answer is longer. The server has executed the request and stays connected.
 Error McpTooLargeError();
 

@@ -83,9 +83,6 @@ std::optional<std::int64_t> RequestOf(const Json& id) {
 }
 
 // Whether the caller of this method accepts a result of any type.
-// A schema or result that is too deep concerns its own tool alone.
-constexpr int kMaxMessageDepth = 8 * kMaxJsonDepth;
-
 bool IsCall(const std::string& method) { return method == "tools/call" || method == "tasks/result"; }
 
 // Whether a member of the message itself is repeated, so that its kind or request is ambiguous. REQUIRES: `text` is a
@@ -173,12 +170,12 @@ Session::Session(std::unique_ptr<Channel> channel, SessionHooks hooks)
 
 std::optional<Error> Session::closed() const {
   const MutexLock lock(mutex_);
+  return closed_;
+}
+
 bool Session::has_worked() const {
   const MutexLock lock(mutex_);
   return has_worked_;
-}
-
-  return closed_;
 }
 
 bool Session::is_waiting() const {
@@ -347,10 +344,10 @@ void Session::Settle(std::int64_t id, Result<std::shared_ptr<Json>> response, st
   {
     const MutexLock lock(mutex_);
     const auto found = pending_.find(id);
-    has_worked_ = has_worked_ || (pending->is_call && response);
     if (found == pending_.end()) return;  // the caller has given up, or the server invented the id
     const auto pending = found->second;
     pending_.erase(found);
+    has_worked_ = has_worked_ || (pending->is_call && response);
     pending->error_code = error_code;
     pending->response = std::move(response);
     pending->wake.notify_all();
@@ -424,7 +421,7 @@ void Session::OnMessage(std::string_view bytes, std::optional<std::int64_t> aske
   if (!IsUtf8(bytes)) bytes = valid = ToValidUtf8(bytes);
   const auto mended = MendJson(bytes);
   const std::string_view text = mended ? *mended : bytes;
-  auto message = ParseJson(text, kMaxMessageDepth);
+  auto message = ParseJson(text, kMaxMcpMessageDepth);
   if (!message && message.error().Is(Reason::kDuplicateMember)) return TakeAmbiguous(text, message.error(), asked);
   if (!message) {
     AnswerScanner scanner;
@@ -445,7 +442,7 @@ void Session::OnMessage(std::string_view bytes, std::optional<std::int64_t> aske
 // A tool's call has taken effect, so its result is accepted even if members within it are repeated; the last one
 // counts. Any other ambiguous message only fails the request that it answers, or is rejected if it is a request.
 void Session::TakeAmbiguous(std::string_view text, const Error& why, std::optional<std::int64_t> asked) {
-  auto message = ParseJson(text, kMaxMessageDepth, DuplicateMembers::kLastWins);
+  auto message = ParseJson(text, kMaxMcpMessageDepth, DuplicateMembers::kLastWins);
   LogWarning("an MCP server sent a message that is ambiguous", {{"error", why.message}});
   if (!message) return;
   if (message->is_array()) {
@@ -492,10 +489,10 @@ void Session::TakeResponse(Json& message, std::optional<std::int64_t> asked) {
   if (!id && named.is_null() && (message.contains("result") || !error.is_null())) id = asked;
   if (!id && named.is_null() && (code == kParseError || code == kInvalidRequest)) id = OnlyRequest();
   if (!id) return LogWarning("an MCP server sent an answer without the id of a request", {{"id", TextOrJson(named)}});
+  if (IsWaiting(*id)) window_messages_ = std::min(window_messages_, kFloodMessages + 1);
   if (!error.is_null()) {
     return Settle(*id, Fail(ServerError(error)),
                   code.is_number_integer() ? std::optional(code.get<std::int64_t>()) : std::nullopt);
-  if (IsWaiting(*id)) window_messages_ = std::min(window_messages_, kFloodMessages + 1);
   }
   const auto result = message.find("result");
   if (result == message.end() || !(result->is_object() || IsCallWaiting(*id))) {

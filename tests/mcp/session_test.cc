@@ -239,6 +239,13 @@ TEST_CASE("Session: real servers' deviations are accepted", "[mcp]") {
   // Over several lines.
   CHECK(call("{\n  \"jsonrpc\": \"2.0\",\n  \"id\": ID,\n  \"result\": {\"content\": \"long\"}\n}") == "long");
   CHECK(call("{\nnot a message\n{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":\"good\"}}") == "good");
+  CHECK(call("[\n {\"jsonrpc\":\"2.0\",\"method\":\"a\"},\n {\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":"
+             "{\"content\":\"long\"}}\n]") == "long");
+  // A bracket alone that begins nothing.
+  for (const char* bracket : {"{", "["}) {
+    CHECK(call(bracket + std::string("\n { \"jsonrpc\": \"2.0\", \"id\": ID, \"result\": {\"content\": \"good\"} }")) ==
+          "good");
+  }
   // Around the message.
   const std::string good = R"({"jsonrpc":"2.0","id":ID,"result":{"content":"good"}})";
   CHECK(call("\xEF\xBB\xBF" + good) == "good");
@@ -351,13 +358,6 @@ TEST_CASE("Session: a server that floods is ended", "[mcp]") {
   }
 }
 
-TEST_CASE("Session: invalid tools are left out, long lists are cut, circles are detected", "[mcp]") {
-  {
-    StdioSession server("strange");
-    const auto tools = ListTools(server.Greeted().session(), StdioSession::Limits());
-    REQUIRE(tools.has_value());
-    REQUIRE(tools->size() == 3);
-    CHECK(tools->at(0).name == "no schema");
 TEST_CASE("Session: a flood of notifications before an answer does not lose the answer", "[mcp]") {
   StdioSession server("plain");
   server.Greeted();
@@ -365,6 +365,13 @@ TEST_CASE("Session: a flood of notifications before an answer does not lose the 
   CHECK_FALSE(server.session().closed().has_value());
 }
 
+TEST_CASE("Session: invalid tools are left out, long lists are cut, circles are detected", "[mcp]") {
+  {
+    StdioSession server("strange");
+    const auto tools = ListTools(server.Greeted().session(), StdioSession::Limits());
+    REQUIRE(tools.has_value());
+    REQUIRE(tools->size() == 3);
+    CHECK(tools->at(0).name == "no schema");
     CHECK(tools->at(0).input_schema == R"({"type":"object","properties":{}})");
     CHECK(tools->at(1).name == "good");
     CHECK(tools->at(2).name == "naïve tool/…");
