@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -503,6 +504,18 @@ def test_an_answer_that_cannot_be_read_ends_its_call(box):
 
 
 @pytest.mark.large
+def test_a_long_text_is_told_by_its_ends_and_kept_as_a_whole(box):
+    b = box({"s": scripted()})
+    b.ready("s")
+    told = b.ok("s__echo", {"text": "a word " * 50_000 + "the end "})
+    assert len(told) < 34_000 and told.startswith("a word a") and "bytes cut" in told and "word the end \n(the whole" in told
+    kept = re.search(r'the whole output, 350,008 bytes, is kept in this chat: .* path "(.*)"\)$', told)
+    assert kept, told[-300:]
+    assert "a word" in b.ok("read_file", {"path": kept[1]})
+    files = b.client.get("/chats/c/files").expect(200).json["files"]
+    assert [each["size_bytes"] for each in files] == [350_008]
+
+
 def test_hostile_servers_do_no_harm(box):
     it = box({"flood": scripted("flood"), "notices": scripted("notices"), "endless": scripted("endless"), "garbage": scripted("garbage"),
               "strange": scripted("strange"), "scripted": scripted()})
