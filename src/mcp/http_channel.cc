@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/mutex.h"
+#include "base/public_address.h"
 #include "base/queues.h"
 #include "base/sse_parser.h"
 #include "base/text.h"
@@ -354,10 +355,7 @@ class HttpChannel final : public Channel {
   void Redirected(const Exchange& exchange) {
     const std::string target = ResolveEndpoint(exchange.url, exchange.location);
     if (target.empty() || exchange.redirects == kMaxRedirects) {
-      std::string address(Utf8Prefix(ToValidUtf8(exchange.location), kMaxAddress));
-      const std::size_t host = address.find("//"), user_end = address.find('@', host);
-      if (user_end < address.find_first_of("/?#", host + 2))
-        address.erase(host + 2, user_end - host - 1);  // a password
+      const std::string address(Utf8Prefix(WithoutUser(ToValidUtf8(exchange.location)), kMaxAddress));
       Error why = Broken(Reason::kMcpRedirected,
                          target.empty() ? "the server sends its clients to " + address +
                                               ", which is another server; if that is right, configure that address"

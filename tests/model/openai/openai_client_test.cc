@@ -388,6 +388,25 @@ TEST_CASE("OpenAiClient: a provider that cannot be reached", "[openai]") {
   {
     ScriptedServer gone([](ScriptedConnection&) {});
     url = gone.Url("/v1");
+TEST_CASE("OpenAiClient: a redirect is told with its address, without a password", "[openai]") {
+  const std::pair<std::string, std::string> locations[] = {
+      {"https://ann:secret@b.test/v2/chat/completions", "https://b.test/v2"},
+      {"/login?next=a@b", "/login?next=a@b"},
+      {"//b.test/v2?x=//y@z", "//b.test/v2?x=//y@z"}};
+  for (const auto& [location, told] : locations) {
+    ScriptedServer server([location = location](ScriptedConnection& connection) {
+      connection.ReadRequest();
+      connection.Send("HTTP/1.1 307 Moved\r\nLocation: " + location + "\r\nContent-Length: 0\r\n\r\n");
+    });
+    RecordingStream stream;
+    const auto response = Generate(server, stream);
+    REQUIRE_FALSE(response);
+    CHECK(response.error().message == "The model provider's address is elsewhere (redirect) (HTTP 307): to " + told +
+                                          "; set base_url to it if that is right");
+    CHECK_FALSE(response.error().retryable);
+  }
+}
+
   }
   CurlTransport transport;
   OpenAiClient client(transport, {.base_url = url});
