@@ -252,6 +252,11 @@ TEST_CASE("OpenAiClient: half of a tool call is never returned", "[openai]") {
   CHECK(ReasonFor(half) == "provider_protocol");
   CHECK(ReasonFor(half + kDone) == "provider_protocol");
   CHECK(ReasonFor(half + Delta("{}", R"("length")") + kDone) == "provider_output_limit");
+  const std::string whole =
+      Delta(R"({"tool_calls":[{"index":1,"id":"b","function":{"name":"time","arguments":"{}"}}]})");
+  CHECK(AnswerTo(whole + Delta("{}", R"("length")") + kDone)->tool_calls.size() == 1);
+  CHECK(ReasonFor(whole + half + Delta("{}", R"("length")") + kDone) == "provider_output_limit");
+  CHECK(ReasonFor(whole + Delta("{}", R"("content_filter")") + kDone) == "provider_bad_request");
   const auto wrong =
       AnswerTo(half + Delta("{}", R"("tool_calls")") + kDone);  // the model's own mistake, reported by the agent
   REQUIRE(wrong);
@@ -383,11 +388,6 @@ TEST_CASE("OpenAiClient: an error body is quoted without the key", "[openai]") {
   }
 }
 
-TEST_CASE("OpenAiClient: a provider that cannot be reached", "[openai]") {
-  std::string url;
-  {
-    ScriptedServer gone([](ScriptedConnection&) {});
-    url = gone.Url("/v1");
 TEST_CASE("OpenAiClient: a redirect is told with its address, without a password", "[openai]") {
   const std::pair<std::string, std::string> locations[] = {
       {"https://ann:secret@b.test/v2/chat/completions", "https://b.test/v2"},
@@ -407,6 +407,11 @@ TEST_CASE("OpenAiClient: a redirect is told with its address, without a password
   }
 }
 
+TEST_CASE("OpenAiClient: a provider that cannot be reached", "[openai]") {
+  std::string url;
+  {
+    ScriptedServer gone([](ScriptedConnection&) {});
+    url = gone.Url("/v1");
   }
   CurlTransport transport;
   OpenAiClient client(transport, {.base_url = url});
