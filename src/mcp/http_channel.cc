@@ -76,6 +76,8 @@ bool IsJson(std::string_view content_type) { return LowerCase(content_type).star
 
 // Statuses that demand the same request at another address. A 303 leads to a page that answers no message.
 bool IsRedirect(int status) { return status == 301 || status == 302 || status == 307 || status == 308; }
+// Statuses of a server that is overloaded or being restarted.
+bool IsPassing(int status) { return status == 408 || status == 429 || status >= 500; }
 bool IsForGood(int status) { return status == 301 || status == 308; }
 
 // Whether the server is unreachable. Any other failure concerns only its request.
@@ -116,8 +118,8 @@ class Exchange final : public HttpResponseHandler {
   std::stop_source stop;
   int fruitless = 0;  // preceding streams of this kind without an event
   std::string resumed_from;
-
   std::optional<milliseconds> retry;  // what the stream before demanded
+
   // --- after the end
   int status = 0;
   std::optional<OAuthChallenge> challenge;
@@ -250,8 +252,8 @@ class HttpChannel final : public Channel {
   void OpenStream(Purpose purpose, const std::string& from, std::optional<std::int64_t> request_id, int fruitless,
                   std::optional<milliseconds> retry = {}, const std::string& url = "", int redirects = 0) {
     auto exchange = std::make_shared<Exchange>(*this, purpose);
-    exchange->request_id = request_id;
     exchange->retry = retry;
+    exchange->request_id = request_id;
     exchange->fruitless = fruitless;
     exchange->resumed_from = from;
     exchange->redirects = redirects;
@@ -375,22 +377,22 @@ class HttpChannel final : public Channel {
                exchange.redirects + 1);
   }
 
-    if (ResumesAgain(exchange, result)) return;
   void PostEnded(const Exchange& exchange, const Result<void>& result) {
     if (!result && result.error().code == ErrorCode::kCancelled) return;  // abandoned
+    if (ResumesAgain(exchange, result)) return;
     if (!result && exchange.status == 0 && IsUnreachable(result.error())) return EndFor(result.error(), exchange);
     if (!result && exchange.status == 0) {
       if (exchange.purpose == Purpose::kProbe) return ProbeEnded(exchange);
       if (exchange.request_id) listener_->OnRequestFailed(*exchange.request_id, result.error());
+      return;
+    }
+    const int status = exchange.status;
     const std::string answer = AnswerIn(exchange);
     if (!answer.empty() && NamesRequest(exchange) && !exchange.is_initialize) {
       listener_->OnMessage(answer, exchange.request_id);
       if (HasSession() && (status == 400 || status == 404)) AskWhetherSessionLives(exchange);
       return;
     }
-      return;
-    }
-    const int status = exchange.status;
     if (status == 404 && HasSession()) return EndFor(SessionEnded(), exchange);
     const bool may_be_older = exchange.is_initialize && (status == 400 || status == 404 || status == 405);
     if (may_be_older && !legacy_) return TryLegacy(exchange);
@@ -418,20 +420,20 @@ class HttpChannel final : public Channel {
     });
   }
 
-  // A server that is overloaded or being restarted may still have the stream, whose call has taken effect.
+  // The server may still have the stream, whose call has taken effect.
   bool ResumesAgain(const Exchange& exchange, const Result<void>& result) {
     const int status = exchange.status;
-    const bool is_passing = status == 0 ? !result : status == 408 || status == 429 || status >= 500;
+    const bool is_passing = status == 0 ? !result : IsPassing(status);
     if (exchange.purpose != Purpose::kResume || !is_passing || exchange.fruitless == kMaxResumes) return false;
     if (!result && result.error().code == ErrorCode::kCancelled) return false;
     Resume(exchange, exchange.resumed_from, exchange.fruitless + 1, RetryDelay(exchange, exchange.fruitless + 1));
+    return true;
+  }
+
   // `answer`: of the server, in spite of the status; may be empty.
   void FailFor(std::int64_t id, int status, const std::string& answer) {
     if (!answer.empty()) return listener_->OnMessage(answer, id);
     listener_->OnRequestFailed(id, StatusError(status));
-  }
-
-    return true;
   }
 
   // True if the server wants another token; then the message waits for it. The server has not processed the message.
@@ -488,7 +490,7 @@ class HttpChannel final : public Channel {
   // Servers need not offer subscriptions. If this one did, it is asked again, with growing pauses while nothing comes.
   void SubscriptionEnded(const Exchange& exchange, const Result<void>& result) {
     if (!result && result.error().code == ErrorCode::kCancelled) return;
-    if (exchange.status >= 300 || (result && !exchange.is_stream)) return;
+    if (!IsPassing(exchange.status) && (exchange.status >= 300 || (result && !exchange.is_stream))) return;
     const int fruitless = exchange.events > 0 ? 0 : exchange.fruitless + 1;
     if (fruitless > kMaxResumes) return;
     queue_.After(RetryDelay(exchange, fruitless),
@@ -516,7 +518,7 @@ class HttpChannel final : public Channel {
   void ListenEnded(const Exchange& exchange, const Result<void>& result) {
     if (exchange.status == 404 && HasSession()) return EndFor(SessionEnded(), exchange);
     if (exchange.status == 400 && HasSession()) return AskWhetherSessionLives(exchange);
-    if (exchange.status >= 300 || (result && !exchange.is_stream)) return;
+    if (!IsPassing(exchange.status) && (exchange.status >= 300 || (result && !exchange.is_stream))) return;
     const int fruitless = exchange.is_stream ? 0 : exchange.fruitless + 1;
     if (fruitless > kMaxResumes) return;
     queue_.After(RetryDelay(exchange, fruitless), [this, from = exchange.last_event_id(), fruitless] {

@@ -349,6 +349,27 @@ TEST_CASE("HttpChannel: the server sends requests on its own stream, and gets an
   CHECK(answered.Wait());
 }
 
+TEST_CASE("HttpChannel: the server's own stream is opened again in spite of a passing failure", "[mcp]") {
+  test::Gate reopened;
+  std::atomic<int> opened = 0;
+  McpHttpServer server([&](ScriptedConnection& connection, const ReceivedRequest& request, auto&) {
+    if (request.method != "GET") return false;
+    const int count = ++opened;
+    if (count == 2) {
+      connection.SendResponse("503 Service Unavailable", "text/plain", "");
+      return true;
+    }
+    connection.SendHead("200 OK", "text/event-stream");
+    connection.SendChunk("retry: 50\n\n");
+    connection.SendLastChunk();
+    if (count > 2) reopened.Open();
+    return true;
+  });
+  Client client(server.Url());
+  REQUIRE(client.Greet().has_value());
+  CHECK(reopened.Wait());
+}
+
 TEST_CASE("HttpChannel: a cancelled call ends its request and tells the server", "[mcp]") {
   std::stop_source stop;
   test::Gate told, left;
