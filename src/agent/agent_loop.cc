@@ -221,6 +221,7 @@ Async<Result<ModelResponse>> AgentLoop::AskModel() {
     const bool again = SendsNoParts(response.error(), retries) || co_await PauseToRetry(response.error(), retries);
     if (again) continue;
     RecordPartial();
+    response.error().message += WordsOfLongPause(limits_.retry, response.error(), Now());
     co_return response;
   }
 }

@@ -25,6 +25,20 @@ std::optional<std::chrono::milliseconds> RetryDelay(const RetryPolicy& policy, c
   return std::min(std::chrono::round<std::chrono::milliseconds>(varied), policy.max_delay);
 }
 
+// More than any provider asks for (RetryAfter), because a replay's failure, whose message is complete, asks for it.
+constexpr std::chrono::hours kLongestAsked{24 * 365 * 50};
+
+std::string WordsOfLongPause(const RetryPolicy& policy, const Error& error, Timestamp now) {
+  using namespace std::chrono;
+  const auto pause = error.retry_after.value_or(milliseconds(0));
+  if (!error.retryable || pause <= policy.max_requested_delay || pause > kLongestAsked) return {};
+  const std::string length = pause <= hours(1)    ? std::to_string(ceil<minutes>(pause).count()) + " min"
+                             : pause <= hours(48) ? std::to_string(ceil<hours>(pause).count()) + " h"
+                                                  : std::to_string(ceil<days>(pause).count()) + " days";
+  const std::string end = FormatTimestamp(ceil<minutes>(now + pause));  // "2026-11-30T21:00:00.000Z"
+  return "; it asks to wait " + length + ": try again after " + end.substr(0, 10) + " " + end.substr(11, 5) + " UTC";
+}
+
 Async<Nothing> Pause(const Executor& executor, const Delay& delay, std::chrono::milliseconds length,
                      std::stop_token stop) {
   std::optional<std::stop_callback<std::function<void()>>> on_stop;

@@ -3,10 +3,12 @@
 #include <chrono>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <string_view>
 
 #include "base/async.h"
 #include "reprise/error.h"
+#include "reprise/timestamp.h"
 #include "reprise/tool.h"
 
 namespace reprise {
@@ -24,6 +26,10 @@ struct RetryPolicy {
 // fifth shorter or longer (according to `random` in [0, 1)), so that runs which failed together do not retry together.
 std::optional<std::chrono::milliseconds> RetryDelay(const RetryPolicy& policy, const Error& error, int retries,
                                                     double random);
+
+// What to add to a failure's message if the provider demands a longer pause than is waited for: how long it is, and
+// when it ends. Empty: it does not.
+std::string WordsOfLongPause(const RetryPolicy& policy, const Error& error, Timestamp now);
 
 // Waits for `length` or until `stop` is requested.
 Async<Nothing> Pause(const Executor& executor, const Delay& delay, std::chrono::milliseconds length,

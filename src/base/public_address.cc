@@ -92,6 +92,12 @@ std::string_view HostOf(std::string_view url) {
   return port != host.npos && host[port] == ':' ? host.substr(0, port) : host;
 }
 
+std::string WithoutUser(std::string url) {
+  const std::size_t host = url.find("//") + 2, at = url.substr(0, url.find_first_of("/?#", host)).rfind('@');
+  if (host >= 2 && at != std::string::npos && at >= host) url.erase(host, at + 1 - host);
+  return url;
+}
+
 bool IsLoopbackHost(std::string_view host) {
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   const std::string name = LowerCase(host);

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <string>
 #include <string_view>
 
 namespace reprise {
@@ -13,6 +14,9 @@ bool IsPublicAddress(const sockaddr* address, socklen_t length);
 
 // The host of a URL, without user and port; an IPv6 address keeps its brackets. Empty if there is none.
 std::string_view HostOf(std::string_view url);
+
+// The URL without user and password.
+std::string WithoutUser(std::string url);
 
 // True for a host that this machine alone reaches: "localhost" in any case, 127.0.0.0/8 as four numbers, and
 // ::1 with or without brackets.

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <csignal>
 #include <initializer_list>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/logging.h"
@@ -279,12 +280,22 @@ class StdioChannel final : public Channel, private ChildLoop {
   // Some servers write a message over several lines, the first and the last a bracket alone. False: more lines follow.
   bool JoinLines() {
     const bool is_first = line_ == "{" || line_ == "[";
-    if (is_first || line_.starts_with("{\"") || lines_.size() + line_.size() > kMaxMcpMessageBytes) lines_.clear();
+    if (is_first || line_.starts_with("{\"") || IsMessage() || lines_.size() + line_.size() > kMaxMcpMessageBytes)
+      lines_.clear();
     if (lines_.empty() && !is_first) return true;
     lines_ += line_ + '\n';
     if (line_ != "}" && line_ != "]" && is_reading()) return false;
     line_ = std::exchange(lines_, {});
     return true;
+  }
+
+  // Whether this line is a message by itself, so that the bracket before it was only printed. The last message of a
+  // batch follows a comma.
+  bool IsMessage() const {
+    const std::size_t begin = line_.find_first_not_of(" \t");
+    if (lines_.empty() || lines_.ends_with(",\n") || begin == std::string::npos || line_[begin] != '{') return false;
+    const auto message = ParseJson(line_, kMaxMcpMessageDepth, DuplicateMembers::kLastWins);
+    return message && message->contains("jsonrpc");
   }
 
   void ClearLine() {

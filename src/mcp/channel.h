@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "process/supervised_process.h"
 #include "reprise/error.h"
 #include "reprise/result.h"
@@ -17,6 +18,8 @@ namespace reprise {
 
 // The longest message that is accepted from a server: it has room for a picture of 10 MiB.
 inline constexpr std::size_t kMaxMcpMessageBytes = 16u << 20;
+// The deepest. A schema or result that is too deep concerns its own tool alone.
+inline constexpr int kMaxMcpMessageDepth = 8 * kMaxJsonDepth;
 // The error of a request whose answer is longer. The server has executed the request and stays connected.
 Error McpTooLargeError();
 
@@ -31,6 +34,9 @@ class ChannelListener {
   virtual void OnRequestFailed(std::int64_t id, Error error) = 0;
   // Whether a caller still waits for the response to this request.
   virtual bool IsWaiting(std::int64_t id) const = 0;
+  // Nothing more is sent: the server has ended the session or cannot be reached. Requests under way may still be
+  // answered; then OnClosed follows.
+  virtual void OnEnding(Error why) = 0;
   // The connection has ended. Called once, and no other call follows.
   virtual void OnClosed(Error why) = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -10,6 +11,7 @@
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/mutex.h"
+#include "base/public_address.h"
 #include "base/queues.h"
 #include "base/sse_parser.h"
 #include "base/text.h"
@@ -74,6 +76,8 @@ bool IsJson(std::string_view content_type) { return LowerCase(content_type).star
 
 // Statuses that demand the same request at another address. A 303 leads to a page that answers no message.
 bool IsRedirect(int status) { return status == 301 || status == 302 || status == 307 || status == 308; }
+// Statuses of a server that is overloaded or being restarted.
+bool IsPassing(int status) { return status == 408 || status == 429 || status >= 500; }
 bool IsForGood(int status) { return status == 301 || status == 308; }
 
 // Whether the server is unreachable. Any other failure concerns only its request.
@@ -114,12 +118,13 @@ class Exchange final : public HttpResponseHandler {
   std::stop_source stop;
   int fruitless = 0;  // preceding streams of this kind without an event
   std::string resumed_from;
+  std::optional<milliseconds> retry;  // what the stream before demanded
 
   // --- after the end
   int status = 0;
   std::optional<OAuthChallenge> challenge;
   std::string content_type, location;
-  std::string body;  // an error's body only if it is JSON and the message was stateless
+  std::string body;  // an error's body only if it is JSON
   bool is_stream = false, too_long = false, has_no_room = false;
   std::size_t events = 0;
   SseParser parser{kMaxMcpMessageBytes};
@@ -175,7 +180,7 @@ class HttpChannel final : public Channel {
       const MutexLock lock(mutex_);
       session = session_id_;
     }
-    if (!session.empty() && !forgotten_) SayGoodbye();
+    if (!session.empty() && !ending_) SayGoodbye();
     MutexLock lock(mutex_);
     all_ended_.wait(lock, [this]() REQUIRES(mutex_) { return under_way_ == 0; });
   }
@@ -245,8 +250,9 @@ class HttpChannel final : public Channel {
   }
 
   void OpenStream(Purpose purpose, const std::string& from, std::optional<std::int64_t> request_id, int fruitless,
-                  const std::string& url = "", int redirects = 0) {
+                  std::optional<milliseconds> retry = {}, const std::string& url = "", int redirects = 0) {
     auto exchange = std::make_shared<Exchange>(*this, purpose);
+    exchange->retry = retry;
     exchange->request_id = request_id;
     exchange->fruitless = fruitless;
     exchange->resumed_from = from;
@@ -259,6 +265,10 @@ class HttpChannel final : public Channel {
 
   void Perform(HttpRequest request, std::shared_ptr<Exchange> exchange) {
     if (over_) return;
+    if (ending_) {
+      if (exchange->request_id) listener_->OnRequestFailed(*exchange->request_id, *ending_);
+      return;
+    }
     if (address_.authorizer) {
       const bool is_post = exchange->purpose == Purpose::kPost || exchange->purpose == Purpose::kSubscribe;
       const std::string token = is_post ? exchange->token : address_.authorizer->Token();
@@ -270,7 +280,10 @@ class HttpChannel final : public Channel {
       ++under_way_;
     }
     transport_.Send(std::move(request), *exchange, exchange->stop.get_token(), [this, exchange](Result<void> result) {
-      queue_.Post([this, exchange, result = std::move(result)] { Ended(exchange, result); });
+      queue_.Post([this, exchange, result = std::move(result)] {
+        Ended(exchange, result);
+        if (ending_ && std::ranges::none_of(exchanges_, AwaitsAnswer)) CloseFor(*ending_);
+      });
       // After the last count the channel may be destroyed, so nothing of it may be used any more.
       const MutexLock lock(mutex_);
       if (--under_way_ == 0) all_ended_.notify_all();
@@ -344,10 +357,7 @@ class HttpChannel final : public Channel {
   void Redirected(const Exchange& exchange) {
     const std::string target = ResolveEndpoint(exchange.url, exchange.location);
     if (target.empty() || exchange.redirects == kMaxRedirects) {
-      std::string address(Utf8Prefix(ToValidUtf8(exchange.location), kMaxAddress));
-      const std::size_t host = address.find("//"), user_end = address.find('@', host);
-      if (user_end < address.find_first_of("/?#", host + 2))
-        address.erase(host + 2, user_end - host - 1);  // a password
+      const std::string address(Utf8Prefix(WithoutUser(ToValidUtf8(exchange.location)), kMaxAddress));
       Error why = Broken(Reason::kMcpRedirected,
                          target.empty() ? "the server sends its clients to " + address +
                                               ", which is another server; if that is right, configure that address"
@@ -362,34 +372,34 @@ class HttpChannel final : public Channel {
       (is_post && legacy_ ? post_url_ : url_) = target;
     }
     if (is_post) return Post(exchange.message, exchange.fruitless, exchange.renewals, target, exchange.redirects + 1);
-    if (exchange.purpose == Purpose::kProbe) return ProbeEnded(exchange.status);
-    OpenStream(exchange.purpose, exchange.resumed_from, exchange.request_id, exchange.fruitless, target,
+    if (exchange.purpose == Purpose::kProbe) return ProbeEnded(exchange);
+    OpenStream(exchange.purpose, exchange.resumed_from, exchange.request_id, exchange.fruitless, exchange.retry, target,
                exchange.redirects + 1);
   }
 
   void PostEnded(const Exchange& exchange, const Result<void>& result) {
     if (!result && result.error().code == ErrorCode::kCancelled) return;  // abandoned
-    if (!result && exchange.status == 0 && IsUnreachable(result.error())) return CloseFor(result.error());
+    if (ResumesAgain(exchange, result)) return;
+    if (!result && exchange.status == 0 && IsUnreachable(result.error())) return EndFor(result.error(), exchange);
     if (!result && exchange.status == 0) {
-      if (exchange.purpose == Purpose::kProbe) return ProbeEnded(0);
+      if (exchange.purpose == Purpose::kProbe) return ProbeEnded(exchange);
       if (exchange.request_id) listener_->OnRequestFailed(*exchange.request_id, result.error());
       return;
     }
     const int status = exchange.status;
-    if (status == 404 && HasSession()) {
-      forgotten_ = true;
-      return CloseFor(Broken(Reason::kMcpSessionEnded, "the server has ended the session"));
+    const std::string answer = AnswerIn(exchange);
+    if (!answer.empty() && NamesRequest(exchange) && !exchange.is_initialize) {
+      listener_->OnMessage(answer, exchange.request_id);
+      if (HasSession() && (status == 400 || status == 404)) AskWhetherSessionLives(exchange);
+      return;
     }
+    if (status == 404 && HasSession()) return EndFor(SessionEnded(), exchange);
     const bool may_be_older = exchange.is_initialize && (status == 400 || status == 404 || status == 405);
     if (may_be_older && !legacy_) return TryLegacy(exchange);
-    if (exchange.purpose == Purpose::kProbe) return ProbeEnded(status);
+    if (exchange.purpose == Purpose::kProbe) return ProbeEnded(exchange);
     if (status == 400 && HasSession()) return AskWhetherSessionLives(exchange);
     if (!exchange.request_id || !listener_->IsWaiting(*exchange.request_id)) return;
-    if (status >= 300) {
-      if (const std::string answer = AnswerIn(exchange); !answer.empty())
-        return listener_->OnMessage(answer, exchange.request_id);
-      return listener_->OnRequestFailed(*exchange.request_id, StatusError(status));
-    }
+    if (status >= 300) return FailFor(*exchange.request_id, status, answer);
     if (legacy_ && exchange.purpose == Purpose::kPost) return;  // the answer comes through the stream
     const std::string from = exchange.last_event_id();
     const int fruitless = exchange.events > 0 ? 0 : exchange.fruitless + 1;
@@ -400,9 +410,30 @@ class HttpChannel final : public Channel {
           result ? Broken(Reason::kMcpProtocol, "the server sent no answer" + what) : result.error());
     }
     // The server closed the stream or the network broke it, so the stream is resumed where it ended.
-    queue_.After(RetryDelay(exchange, 0), [this, from, id = exchange.request_id, fruitless] {
-      if (listener_->IsWaiting(*id)) OpenStream(Purpose::kResume, from, id, fruitless);
+    Resume(exchange, from, fruitless, RetryDelay(exchange, 0));
+  }
+
+  void Resume(const Exchange& exchange, const std::string& from, int fruitless, milliseconds delay) {
+    const auto retry = exchange.parser.retry() ? exchange.parser.retry() : exchange.retry;
+    queue_.After(delay, [this, from, id = exchange.request_id, fruitless, retry] {
+      if (listener_->IsWaiting(*id)) OpenStream(Purpose::kResume, from, id, fruitless, retry);
     });
+  }
+
+  // The server may still have the stream, whose call has taken effect.
+  bool ResumesAgain(const Exchange& exchange, const Result<void>& result) {
+    const int status = exchange.status;
+    const bool is_passing = status == 0 ? !result : IsPassing(status);
+    if (exchange.purpose != Purpose::kResume || !is_passing || exchange.fruitless == kMaxResumes) return false;
+    if (!result && result.error().code == ErrorCode::kCancelled) return false;
+    Resume(exchange, exchange.resumed_from, exchange.fruitless + 1, RetryDelay(exchange, exchange.fruitless + 1));
+    return true;
+  }
+
+  // `answer`: of the server, in spite of the status; may be empty.
+  void FailFor(std::int64_t id, int status, const std::string& answer) {
+    if (!answer.empty()) return listener_->OnMessage(answer, id);
+    listener_->OnRequestFailed(id, StatusError(status));
   }
 
   // True if the server wants another token; then the message waits for it. The server has not processed the message.
@@ -436,24 +467,30 @@ class HttpChannel final : public Channel {
     }
   }
 
-  // The answer in the body of a failed response: a call may have been done in spite of the status. The JSON-RPC error
-  // of a stateless server is completed by the request's id, which that may omit. Empty if there is none.
+  // Whether the body is a response to this very request.
+  static bool NamesRequest(const Exchange& exchange) {
+    const auto parsed = ParseJson(exchange.body);
+    return parsed && MemberOf(*parsed, "id") == *exchange.request_id;
+  }
+
+  // The answer in the body of a failed response: a call may have been done in spite of the status. A JSON-RPC error is
+  // completed by the request's id, which the server may not know. Empty if there is none.
   static std::string AnswerIn(const Exchange& exchange) {
     const bool wants_login = exchange.status == 401 || exchange.status == 403;
-    if (exchange.body.empty() || wants_login) return "";
+    if (exchange.status < 300 || exchange.body.empty() || !exchange.request_id || wants_login) return "";
     const auto parsed = ParseJson(exchange.body);
     if (!parsed) return "";
     const Json& error = MemberOf(*parsed, "error");
     if (MemberOf(*parsed, "id") == *exchange.request_id && (parsed->contains("result") || error.is_object()))
       return exchange.body;
-    if (!exchange.is_stateless || !error.is_object() || !MemberOf(error, "code").is_number()) return "";
+    if (!error.is_object() || !MemberOf(error, "code").is_number()) return "";
     return DumpJson({{"jsonrpc", "2.0"}, {"id", *exchange.request_id}, {"error", MemberOf(*parsed, "error")}});
   }
 
   // Servers need not offer subscriptions. If this one did, it is asked again, with growing pauses while nothing comes.
   void SubscriptionEnded(const Exchange& exchange, const Result<void>& result) {
     if (!result && result.error().code == ErrorCode::kCancelled) return;
-    if (exchange.status >= 300 || (result && !exchange.is_stream)) return;
+    if (!IsPassing(exchange.status) && (exchange.status >= 300 || (result && !exchange.is_stream))) return;
     const int fruitless = exchange.events > 0 ? 0 : exchange.fruitless + 1;
     if (fruitless > kMaxResumes) return;
     queue_.After(RetryDelay(exchange, fruitless),
@@ -463,7 +500,7 @@ class HttpChannel final : public Channel {
   // A server that has forgotten the session should answer 404, but many answer 400, as for an invalid request. A ping
   // tells the two apart; until its end the rejected request waits.
   void AskWhetherSessionLives(const Exchange& refused) {
-    if (refused.request_id) refused_.push_back(*refused.request_id);
+    if (refused.request_id) refused_.emplace(*refused.request_id, AnswerIn(refused));
     if (std::exchange(probing_, true)) return;
     HttpRequest request = MakeRequest("POST", post_url_);
     request.body = R"({"jsonrpc":"2.0","id":"is the session there","method":"ping"})";
@@ -471,25 +508,17 @@ class HttpChannel final : public Channel {
     Perform(std::move(request), std::make_shared<Exchange>(*this, Purpose::kProbe));
   }
 
-  void ProbeEnded(int status) {
+  void ProbeEnded(const Exchange& probe) {
     probing_ = false;
-    if (status == 400) {
-      forgotten_ = true;
-      return CloseFor(Broken(Reason::kMcpSessionEnded, "the server has ended the session"));
-    }
-    for (const std::int64_t id : std::exchange(refused_, {})) {
-      if (listener_->IsWaiting(id)) listener_->OnRequestFailed(id, StatusError(400));
-    }
+    if (probe.status == 400) return EndFor(SessionEnded(), probe);
+    for (const auto& [id, answer] : std::exchange(refused_, {})) FailFor(id, 400, answer);
   }
 
   // Servers need not offer this stream. If this one did, it is asked again as long as it answers.
   void ListenEnded(const Exchange& exchange, const Result<void>& result) {
-    if (exchange.status == 404 && HasSession()) {
-      forgotten_ = true;
-      return CloseFor(Broken(Reason::kMcpSessionEnded, "the server has ended the session"));
-    }
+    if (exchange.status == 404 && HasSession()) return EndFor(SessionEnded(), exchange);
     if (exchange.status == 400 && HasSession()) return AskWhetherSessionLives(exchange);
-    if (exchange.status >= 300 || (result && !exchange.is_stream)) return;
+    if (!IsPassing(exchange.status) && (exchange.status >= 300 || (result && !exchange.is_stream))) return;
     const int fruitless = exchange.is_stream ? 0 : exchange.fruitless + 1;
     if (fruitless > kMaxResumes) return;
     queue_.After(RetryDelay(exchange, fruitless), [this, from = exchange.last_event_id(), fruitless] {
@@ -498,8 +527,8 @@ class HttpChannel final : public Channel {
   }
 
   static milliseconds RetryDelay(const Exchange& exchange, int fruitless) {
-    const milliseconds otherwise = kFirstRetry * (1 << fruitless);
-    return std::clamp(exchange.parser.retry().value_or(otherwise), kShortestRetry, kLongestRetry);
+    const milliseconds first = exchange.parser.retry().value_or(exchange.retry.value_or(kFirstRetry));
+    return std::clamp(std::min(first, kLongestRetry) * (1 << fruitless), kShortestRetry, kLongestRetry);
   }
 
   void TryLegacy(const Exchange& exchange) {
@@ -538,6 +567,23 @@ class HttpChannel final : public Channel {
     return !session_id_.empty();
   }
 
+  static Error SessionEnded() { return Broken(Reason::kMcpSessionEnded, "the server has ended the session"); }
+
+  static bool AwaitsAnswer(const std::shared_ptr<Exchange>& exchange) {
+    return exchange->request_id && exchange->purpose != Purpose::kSubscribe;
+  }
+
+  // Fails the request of this exchange and sends nothing more. The server may still answer requests that it got before,
+  // whose calls have taken effect, so the channel closes when none of them is under way.
+  void EndFor(const Error& why, const Exchange& exchange) {
+    if (!ending_) {
+      ending_ = why;
+      listener_->OnEnding(why);
+    }
+    for (const auto& [id, answer] : std::exchange(refused_, {})) listener_->OnRequestFailed(id, why);
+    if (exchange.request_id) listener_->OnRequestFailed(*exchange.request_id, why);
+  }
+
   void CloseFor(const Error& why) {
     if (std::exchange(over_, true)) return;
     for (const auto& exchange : exchanges_) exchange->stop.request_stop();
@@ -570,9 +616,10 @@ class HttpChannel final : public Channel {
   bool legacy_ = false;
   Error refusal_;  // of the first POST
   OutgoingMessage held_back_;
-  bool over_ = false, forgotten_ = false;
+  bool over_ = false;
+  std::optional<Error> ending_;  // why nothing more is sent
   bool probing_ = false;
-  std::vector<std::int64_t> refused_;  // rejected requests that wait for the probe's end
+  std::map<std::int64_t, std::string> refused_;  // rejected requests that wait for the probe's end, with their answers
 
   TimedQueue queue_;  // last: ends before what it uses is gone
 };
@@ -593,7 +640,7 @@ void Exchange::OnHead(int its_status, const HttpHeaders& headers) {
   is_stream = status < 300 && IsEventStream(content_type);
   // Some servers label their JSON wrongly or not at all.
   const bool is_post = purpose == Purpose::kPost || purpose == Purpose::kSubscribe;
-  is_kept_ = status < 300 ? is_post && !is_stream : is_stateless && IsJson(content_type);
+  is_kept_ = is_post && (status < 300 ? !is_stream : IsJson(content_type));
 }
 
 bool Exchange::OnData(std::string_view bytes) {

@@ -37,7 +37,8 @@ struct HttpServerAddress {
 // server rejects a request because it has no token, or one with too few rights, the request is sent again with the
 // authorizer's new token, at most twice. If the server rejects the first POST, the transport of 2024-11-05 (HTTP+SSE)
 // is tried. Redirects to the same origin are followed with method and body; nothing is sent to another origin. The
-// channel closes when the server cannot be reached or has forgotten the session (404; or 400, if a ping gets it too).
+// channel ends when the server cannot be reached or has forgotten the session (404; or 400, if a ping gets it too); the
+// responses under way are still read.
 // `transport` must outlive the channel.
 std::unique_ptr<Channel> OpenHttpChannel(Transport& transport, HttpServerAddress address);
 

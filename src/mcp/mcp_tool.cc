@@ -14,6 +14,7 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kMaxText = 128 * 1024;
+constexpr std::size_t kAtEachEnd = 16 * 1024;  // of a longer text that is kept
 
 // The decoded size of base64, computed without decoding.
 std::string SizeText(const std::string& base64) {
@@ -169,15 +170,23 @@ Json BlocksOf(const Json& result) {
   return rest.empty() ? Json::array() : Json::array({std::move(rest)});
 }
 
-std::string Cut(std::string text) {
-  if (text.size() <= kMaxText) return text;
-  const std::size_t left_out = text.size() - kMaxText;
-  text.resize(kMaxText);
-  text.resize(text.size() - IncompleteUtf8Tail(text));
-  return text + "\n(... " + std::to_string(left_out) + " bytes cut ...)";
-}
-
 }  // namespace
+
+std::string Shortened(std::string text, const std::function<std::unique_ptr<OutputKeeper>()>& keep) {
+  if (text.size() <= kMaxText) return text;
+  const auto keeper = keep ? keep() : nullptr;
+  const std::size_t at_each_end = keeper ? kAtEachEnd : kMaxText / 2;
+  const std::string_view whole = text;
+  std::string_view head = whole.substr(0, at_each_end);
+  head.remove_suffix(IncompleteUtf8Tail(head));
+  const std::string_view tail = FromUtf8Start(whole.substr(whole.size() - at_each_end));
+  std::string shortened(head);
+  shortened.append("\n(... ").append(std::to_string(whole.size() - head.size() - tail.size()));
+  shortened.append(" bytes cut ...)\n").append(tail);
+  if (!keeper) return shortened;
+  keeper->Add(whole);
+  return shortened + "\n" + keeper->Finish();
+}
 
 bool SaysError(const Json& result) {
   const Json& said = MemberOf(result, "isError");
@@ -191,7 +200,7 @@ ToolOutcome ToolResultText(const Json& result) {
   if (MemberOf(structured, "requires_confirmation") == true) {
     std::string message = TextMember(structured, "message");
     if (message.empty()) message = "The tool asks for confirmation.";
-    return {.output = Cut(std::move(message)), .requires_confirmation = true};
+    return {.output = std::move(message), .requires_confirmation = true};
   }
   std::vector<ToolFile> files;
   const Json content = BlocksOf(result);
@@ -204,7 +213,7 @@ ToolOutcome ToolResultText(const Json& result) {
     AddLine(text, DumpJson(described));
   }
   if (text.empty() && files.empty()) text = "(no output)";
-  return {.output = Cut(std::move(text)), .is_error = SaysError(result), .files = std::move(files)};
+  return {.output = std::move(text), .is_error = SaysError(result), .files = std::move(files)};
 }
 
 ToolOutcome ResourceOutcome(const Json& result) {
@@ -222,7 +231,6 @@ ToolOutcome ResourceOutcome(const Json& result) {
   }
   if (given.is_null() && !result.empty()) outcome.output = DumpJson(result);  // the model may understand it
   if (outcome.output.empty() && outcome.files.empty()) outcome.output = "(empty)";
-  outcome.output = Cut(std::move(outcome.output));
   return outcome;
 }
 
@@ -234,7 +242,7 @@ std::string PromptText(const Json& result) {
       AddLine(text, TextMember(message, "role") + ": " + BlockText(MemberOf(message, "content")));
     }
   }
-  return text.empty() ? "(empty)" : Cut(std::move(text));
+  return text.empty() ? "(empty)" : text;
 }
 
 namespace {
@@ -433,7 +441,9 @@ class McpTool final : public Tool {
     if (context.on_output) {
       options.on_progress = [&](std::string_view text) { context.on_output(std::string(text) + "\n"); };
     }
-    return Call(**session, arguments, options);
+    ToolOutcome outcome = Call(**session, arguments, options);
+    outcome.output = Shortened(std::move(outcome.output), context.keep_output);
+    return outcome;
   }
 
  private:

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,15 +12,17 @@
 
 namespace reprise {
 
-// A server's results (Model Context Protocol 2026-07-28, "Tools", "Resources", "Prompts") as text for a model; long
-// text is cut. Images, recordings and other files from a tool or a resource become the outcome's files; elsewhere they
-// are only described.
+// A server's results (Model Context Protocol 2026-07-28, "Tools", "Resources", "Prompts") as text for a model. Images,
+// recordings and other files from a tool or a resource become the outcome's files; elsewhere they are only described.
 // If a tool's structured content is {"requires_confirmation": true, "message": TEXT}, the user must agree first.
 // Whether a result says that its tool has failed: `isError` is there and neither false nor null, 0, "" or "false".
 bool SaysError(const Json& result);
 ToolOutcome ToolResultText(const Json& result);
 ToolOutcome ResourceOutcome(const Json& result);
 std::string PromptText(const Json& result);
+// A text of more than 128 KiB becomes its beginning and its end, and what `keep` (ToolContext::keep_output) says of the
+// whole.
+std::string Shortened(std::string text, const std::function<std::unique_ptr<OutputKeeper>()>& keep);
 
 // The params of elicitation/create (Model Context Protocol 2025-11-25, "Elicitation"), in form or URL mode.
 // kInvalidArgument if they are neither.

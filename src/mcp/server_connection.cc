@@ -18,12 +18,15 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr int kMaxFailures = 5;       // of a command, in a row
+constexpr int kMaxFailures = 5;       // in a row
 constexpr seconds kHealthy{60};       // a run of this length ends a series of failures
 constexpr seconds kLongestPause{60};  // between two attempts
 constexpr seconds kBetweenLooks{2};   // between two checks for a log-in
 constexpr seconds kBetweenLists{1};   // at least, however often a server announces changes of its tools
+constexpr seconds kUntilCalled = std::chrono::hours(24 * 365);
 constexpr std::size_t kMaxDescription = 4000;
+
+constexpr const char* kGivenUp = "; after several attempts it is only started again when one of its tools is called";
 
 McpOffer Own(McpOffer::Kind kind, std::string name, std::string description, std::string schema) {
   return {.kind = kind,
@@ -77,10 +80,12 @@ void ServerConnection::RequestStop() { thread_.request_stop(); }
 void ServerConnection::Stop() {
   RequestStop();
   if (thread_.joinable()) thread_.join();
+  for (const auto& session : leaving_) session->Close();
   folder_.reset();
   {
     const MutexLock lock(mutex_);
     given_up_ = true;  // a call that still has one of its tools does not wait for it
+    waits_for_call_ = false;
     message_ = "it was stopped";
     changed_.notify_all();
   }
@@ -92,6 +97,7 @@ void ServerConnection::Main(const std::stop_token& stop) {
   for (int failures = 0; !stop.stop_requested();) {
     SetState(ToolServer::State::kConnecting, "");
     ready_since_ = Clock::time_point::max();
+    has_worked_ = false;
     Error why;
     try {
       why = ConnectAndServe(stop);
@@ -108,20 +114,23 @@ void ServerConnection::Main(const std::stop_token& stop) {
       failures = 0;
       continue;
     }
-    if (ready_since_ != Clock::time_point::max() && Clock::now() - ready_since_ >= kHealthy) failures = 0;
+    const bool was_ready = ready_since_ != Clock::time_point::max();
+    if (has_worked_ || (was_ready && Clock::now() - ready_since_ >= kHealthy)) failures = 0;
     ++failures;
     LogWarning("an MCP server is unavailable", {{"server", options_.name}, {"error", why.message}});
     MutexLock lock(mutex_);
     // A broken command does not repair itself, but an unreachable machine may be back tomorrow.
     const bool gives_up = options_.url.empty() && failures >= kMaxFailures;
-    given_up_ = gives_up;
+    given_up_ = waits_for_call_ = gives_up;
     wants_login_ = why.Is(Reason::kMcpUnauthorized) ? why.message : "";
-    if (failures >= kMaxFailures) offers_.clear();
+    message_ = why.message + (gives_up ? kGivenUp : "");
+    const std::string message = message_;
+    if (failures >= kMaxFailures && !was_ready) offers_.clear();
     lock.unlock();
-    SetState(ToolServer::State::kFailed, why.message);
-    if (gives_up) return;
-    const seconds pause = std::min(seconds(1) * (1 << std::min(failures - 1, 6)), kLongestPause);
-    if (Pause(pause, why.Is(Reason::kMcpUnauthorized), stop)) failures = 0;
+    SetState(ToolServer::State::kFailed, message);
+    const seconds pause =
+        gives_up ? kUntilCalled : std::min(seconds(1) * (1 << std::min(failures - 1, 6)), kLongestPause);
+    if (Pause(pause, why.Is(Reason::kMcpUnauthorized), stop) && !gives_up) failures = 0;
   }
 }
 
@@ -205,8 +214,14 @@ Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
     }
   }
   // The connection's error says more than the error of the request that failed with it.
+  has_worked_ = session->has_worked();
   const auto closed = session->closed();
-  session->Close();
+  std::erase_if(leaving_, [](const auto& each) { return !each->is_waiting(); });
+  if (closed && session->is_waiting()) {
+    leaving_.push_back(session);
+  } else {
+    session->Close();
+  }
   return closed.value_or(why);
 }
 
@@ -308,13 +323,19 @@ Result<void> ServerConnection::WaitForOffers(MutexLock& lock, milliseconds timeo
     ++changes_;
     changed_.notify_all();
   }
+  if (timeout.count() > 0 && std::exchange(waits_for_call_, false)) {
+    given_up_ = false;
+    connects_again_ = true;
+    changed_.notify_all();
+  }
   // Any list that begins from now on is new enough, even if the server announces further changes.
-  const auto are_known = [this, wanted = changes_]() REQUIRES(mutex_) { return session_ && listed_ >= wanted; };
+  const auto are_known = [this, wanted = changes_]()
+                             REQUIRES(mutex_) { return session_ && !session_ended_ && listed_ >= wanted; };
   changed_.wait_for(lock, stop, timeout,
                     [&]() REQUIRES(mutex_) { return are_known() || given_up_ || !wants_login_.empty(); });
   if (are_known()) return {};
   if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "the call was cancelled");
-  if (session_) return Fail(ErrorCode::kUnavailable, "its tools have changed and cannot be listed");
+  if (session_ && !session_ended_) return Fail(ErrorCode::kUnavailable, "its tools have changed and cannot be listed");
   if (!wants_login_.empty()) return Fail(ErrorCode::kUnavailable, wants_login_);
   return Fail(ErrorCode::kUnavailable, message_.empty() ? "it is being started" : message_);
 }
@@ -426,7 +447,7 @@ void ServerConnection::Publish() {
     tools.push_back(MakeMcpTool(shared_from_this(), std::move(offer), std::move(traits)));
   }
   UnlistedTool unlisted;
-  if (server.state == ToolServer::State::kConnecting && tools.empty()) {
+  if (server.state != ToolServer::State::kReady && tools.empty()) {
     unlisted = [self = shared_from_this()](std::string_view name) { return MakeUnlistedMcpTool(self, name); };
   }
   parts_.on_change(std::move(server), std::move(tools), std::move(unlisted));

@@ -33,8 +33,8 @@ struct McpOffer {
 };
 
 // Keeps one configured server running and connected, on its own thread: connects, lists the server's offers, lists them
-// again after changes, and restarts an ended server, with growing pauses; a command that keeps failing is given up.
-// Calls that were under way then have failed and are not repeated. Thread-safe.
+// again after changes, and restarts an ended server, with growing pauses; a command that keeps failing waits for a
+// call. Calls that were under way then have failed and are not repeated. Thread-safe.
 class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
  public:
   using OnChange = std::function<void(ToolServer, std::vector<std::shared_ptr<Tool>>, UnlistedTool)>;
@@ -111,17 +111,20 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   std::string revision_ GUARDED_BY(mutex_);              // of the protocol
   std::shared_ptr<Session> session_ GUARDED_BY(mutex_);  // null: not ready
   bool given_up_ GUARDED_BY(mutex_) = false;
-  std::string wants_login_ GUARDED_BY(mutex_);    // the error's message, if the last one demands a log-in
-  std::uint64_t changes_ GUARDED_BY(mutex_) = 0;  // how often the list had to be read again
-  std::uint64_t listed_ GUARDED_BY(mutex_) = 0;   // changes_ at the start of the listing that filled offers_
+  bool waits_for_call_ GUARDED_BY(mutex_) = false;  // given up until somebody waits for its offers
+  std::string wants_login_ GUARDED_BY(mutex_);      // the error's message, if the last one demands a log-in
+  std::uint64_t changes_ GUARDED_BY(mutex_) = 0;    // how often the list had to be read again
+  std::uint64_t listed_ GUARDED_BY(mutex_) = 0;     // changes_ at the start of the listing that filled offers_
   bool session_ended_ GUARDED_BY(mutex_) = false;
   bool connects_again_ GUARDED_BY(mutex_) = false;
   // When the list becomes stale; nullopt: only when the server announces a change.
   std::optional<Clock::time_point> fresh_until_ GUARDED_BY(mutex_);
   std::string launch_ GUARDED_BY(mutex_);
 
-  // --- used by the thread only
+  // --- used by the thread only, and by Stop
+  std::vector<std::shared_ptr<Session>> leaving_;  // ended ones that may still bring responses
   Clock::time_point ready_since_;
+  bool has_worked_ = false;  // the last session
   std::optional<ServerFolder> folder_;
   McpEra era_ = McpEra::kUnknown;  // the server's era, as last detected
   std::string era_launch_;         // launch_ at that time

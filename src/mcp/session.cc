@@ -18,9 +18,10 @@ constexpr std::size_t kMaxPending = 256;
 constexpr std::size_t kMaxProgressWaiting = 64;
 constexpr std::size_t kMaxQuestions = 4;
 constexpr std::size_t kMaxErrorText = 1000;
-// More messages or bytes in this time than a working server sends.
+// More messages or bytes in this time than a working server sends. Beyond the first only answers are read; a server
+// that sends ten times as many without an answer is ended.
 constexpr std::chrono::seconds kFloodWindow{10};
-constexpr std::size_t kFloodMessages = 20'000;
+constexpr std::size_t kFloodMessages = 20'000, kMaxFlood = 10 * kFloodMessages;
 constexpr std::size_t kFloodBytes = 256u << 20;
 
 // JSON-RPC 2.0, section 5.1.
@@ -82,9 +83,6 @@ std::optional<std::int64_t> RequestOf(const Json& id) {
 }
 
 // Whether the caller of this method accepts a result of any type.
-// A schema or result that is too deep concerns its own tool alone.
-constexpr int kMaxMessageDepth = 8 * kMaxJsonDepth;
-
 bool IsCall(const std::string& method) { return method == "tools/call" || method == "tasks/result"; }
 
 // Whether a member of the message itself is repeated, so that its kind or request is ambiguous. REQUIRES: `text` is a
@@ -173,6 +171,16 @@ Session::Session(std::unique_ptr<Channel> channel, SessionHooks hooks)
 std::optional<Error> Session::closed() const {
   const MutexLock lock(mutex_);
   return closed_;
+}
+
+bool Session::has_worked() const {
+  const MutexLock lock(mutex_);
+  return has_worked_;
+}
+
+bool Session::is_waiting() const {
+  const MutexLock lock(mutex_);
+  return !pending_.empty();
 }
 
 void Session::Close() {
@@ -339,6 +347,7 @@ void Session::Settle(std::int64_t id, Result<std::shared_ptr<Json>> response, st
     if (found == pending_.end()) return;  // the caller has given up, or the server invented the id
     const auto pending = found->second;
     pending_.erase(found);
+    has_worked_ = has_worked_ || (pending->is_call && response);
     pending->error_code = error_code;
     pending->response = std::move(response);
     pending->wake.notify_all();
@@ -363,12 +372,21 @@ bool Session::IsCallWaiting(std::int64_t id) const {
   return found != pending_.end() && found->second->is_call;
 }
 
-void Session::OnClosed(Error why) {
-  std::map<std::string, std::shared_ptr<Question>> questions;
+void Session::OnEnding(Error why) {
   {
     const MutexLock lock(mutex_);
     if (closed_) return;
-    closed_ = why;
+    closed_ = std::move(why);
+  }
+  if (hooks_.on_closed) hooks_.on_closed();
+}
+
+void Session::OnClosed(Error why) {
+  OnEnding(why);
+  std::map<std::string, std::shared_ptr<Question>> questions;
+  {
+    const MutexLock lock(mutex_);
+    if (std::exchange(over_, true)) return;
     for (const auto& [id, pending] : pending_) {
       pending->response = Fail(why);
       pending->wake.notify_all();
@@ -377,7 +395,6 @@ void Session::OnClosed(Error why) {
     questions.swap(questions_);
   }
   for (const auto& [id, question] : questions) question->over.request_stop();
-  if (hooks_.on_closed) hooks_.on_closed();
 }
 
 bool Session::IsFlood(std::size_t bytes) {
@@ -386,21 +403,25 @@ bool Session::IsFlood(std::size_t bytes) {
     window_began_ = now;
     window_messages_ = window_bytes_ = 0;
   }
-  ++window_messages_;
+  if (++window_messages_ == kFloodMessages + 1)
+    LogWarning("an MCP server floods the connection; only its answers are read for a while");
   window_bytes_ += bytes;
-  return window_messages_ > kFloodMessages || window_bytes_ > kFloodBytes;
+  return window_messages_ > kMaxFlood || window_bytes_ > kFloodBytes;
 }
 
 void Session::OnMessage(std::string_view bytes, std::optional<std::int64_t> asked) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (closed()) return;
+  {
+    const MutexLock lock(mutex_);
+    if (over_) return;
+  }
   if (IsFlood(bytes.size())) return OnClosed(McpProtocolError("the server floods the connection with messages"));
   if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
   std::string valid;
   if (!IsUtf8(bytes)) bytes = valid = ToValidUtf8(bytes);
   const auto mended = MendJson(bytes);
   const std::string_view text = mended ? *mended : bytes;
-  auto message = ParseJson(text, kMaxMessageDepth);
+  auto message = ParseJson(text, kMaxMcpMessageDepth);
   if (!message && message.error().Is(Reason::kDuplicateMember)) return TakeAmbiguous(text, message.error(), asked);
   if (!message) {
     AnswerScanner scanner;
@@ -421,7 +442,7 @@ void Session::OnMessage(std::string_view bytes, std::optional<std::int64_t> aske
 // A tool's call has taken effect, so its result is accepted even if members within it are repeated; the last one
 // counts. Any other ambiguous message only fails the request that it answers, or is rejected if it is a request.
 void Session::TakeAmbiguous(std::string_view text, const Error& why, std::optional<std::int64_t> asked) {
-  auto message = ParseJson(text, kMaxMessageDepth, DuplicateMembers::kLastWins);
+  auto message = ParseJson(text, kMaxMcpMessageDepth, DuplicateMembers::kLastWins);
   LogWarning("an MCP server sent a message that is ambiguous", {{"error", why.message}});
   if (!message) return;
   if (message->is_array()) {
@@ -447,7 +468,7 @@ void Session::Dispatch(Json& message, std::optional<std::int64_t> asked) {
   if (!message.is_object()) return;
   const auto method = message.find("method");
   if (method == message.end()) return TakeResponse(message, asked);
-  if (!method->is_string()) return;
+  if (!method->is_string() || window_messages_ > kFloodMessages) return;
   const auto& name = method->get_ref<const std::string&>();
   message.contains("id") ? TakeRequest(name, message) : TakeNotification(name, message);
 }
@@ -468,6 +489,7 @@ void Session::TakeResponse(Json& message, std::optional<std::int64_t> asked) {
   if (!id && named.is_null() && (message.contains("result") || !error.is_null())) id = asked;
   if (!id && named.is_null() && (code == kParseError || code == kInvalidRequest)) id = OnlyRequest();
   if (!id) return LogWarning("an MCP server sent an answer without the id of a request", {{"id", TextOrJson(named)}});
+  if (IsWaiting(*id)) window_messages_ = std::min(window_messages_, kFloodMessages + 1);
   if (!error.is_null()) {
     return Settle(*id, Fail(ServerError(error)),
                   code.is_number_integer() ? std::optional(code.get<std::int64_t>()) : std::nullopt);

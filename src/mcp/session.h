@@ -37,7 +37,7 @@ struct SessionHooks {
   std::vector<SessionRoot> roots;
   std::function<void()> on_tools_changed = {};
   std::function<void(std::string_view level, std::string_view text)> on_log = {};
-  std::function<void()> on_closed = {};
+  std::function<void()> on_closed = {};  // see Session::closed
 };
 
 struct RequestOptions {
@@ -94,8 +94,12 @@ class Session final : private ChannelListener {
   void Agreed(const std::string& version) { channel_->Agreed(version); }
   void Listen() { channel_->Listen(); }
 
-  // Why the connection ended; nullopt while it has not.
+  // Why nothing more is sent; nullopt while it is.
   std::optional<Error> closed() const;
+  // Whether requests wait for their responses. A closed connection may still bring them.
+  bool is_waiting() const;
+  // Whether the server has answered a tool's call.
+  bool has_worked() const;
   // Ends the connection; requests under way fail. Idempotent.
   void Close();
 
@@ -120,6 +124,7 @@ class Session final : private ChannelListener {
   void OnMessage(std::string_view bytes, std::optional<std::int64_t> asked) override;
   void OnRequestFailed(std::int64_t id, Error error) override;
   bool IsWaiting(std::int64_t id) const override;
+  void OnEnding(Error why) override;
   void OnClosed(Error why) override;
 
   bool IsFlood(std::size_t bytes);
@@ -148,6 +153,8 @@ class Session final : private ChannelListener {
   std::map<std::int64_t, std::shared_ptr<Pending>> pending_ GUARDED_BY(mutex_);    // requests under way
   std::map<std::string, std::shared_ptr<Question>> questions_ GUARDED_BY(mutex_);  // the server's open questions
   std::optional<Error> closed_ GUARDED_BY(mutex_);
+  bool has_worked_ GUARDED_BY(mutex_) = false;
+  bool over_ GUARDED_BY(mutex_) = false;                         // no message is read any more
   std::shared_ptr<const Json> request_meta_ GUARDED_BY(mutex_);  // of every request; null: not stateless
 
   // --- used by the channel's thread only

@@ -345,7 +345,10 @@ const Json* ListIn(const Json& root) {
 class ListReader : public HttpResponseHandler {
  public:
   explicit ListReader(std::string api_key) : api_key_(std::move(api_key)) {}
-  void OnHead(int status, const HttpHeaders&) override { status_ = status; }
+  void OnHead(int status, const HttpHeaders& headers) override {
+    status_ = status;
+    headers_ = headers;
+  }
   bool OnData(std::string_view bytes) override {
     body_ += bytes.substr(0, kMaxBytes + 1 - body_.size());
     return body_.size() <= kMaxBytes;
@@ -353,13 +356,15 @@ class ListReader : public HttpResponseHandler {
   Result<std::vector<ListedModel>> Take(const Result<void>& transported) {
     if (!transported && transported.error().code == ErrorCode::kCancelled) return Fail(transported.error());
     if (!transported) return Fail(FromTransportError(transported.error(), status_ != 0));
-    if (status_ < 200 || status_ >= 300) return Fail(MakeProviderError(ReadErrorBody(status_, body_), api_key_));
+    if (status_ < 200 || status_ >= 300)
+      return Fail(MakeProviderError(ReadErrorBody(status_, body_, headers_), api_key_));
     return ReadModelList(body_);
   }
 
  private:
   const std::string api_key_;
   int status_ = 0;
+  HttpHeaders headers_;
   std::string body_;
 };
 

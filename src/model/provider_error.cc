@@ -4,12 +4,14 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "base/public_address.h"
 #include "base/text.h"
 #include "reprise/model_client.h"
 
 namespace reprise {
 namespace {
 
+constexpr std::size_t kMaxAddress = 200;
 constexpr std::size_t kMaxQuotedError = 300, kMaxLoggedError = 4000;
 // A prefix of this length identifies the key.
 constexpr std::size_t kTellingKeyPrefix = 6;
@@ -423,7 +425,15 @@ ProviderFault FaultIn(const Json& root, RootKind kind) {
   return fault;
 }
 
-ProviderFault ReadErrorBody(int status, std::string_view body) {
+ProviderFault ReadErrorBody(int status, std::string_view body, const HttpHeaders& headers) {
+  const auto location = std::ranges::find(headers, "location", &HttpHeaders::value_type::first);
+  if (status >= 300 && status < 400 && location != headers.end()) {
+    std::string address(Utf8Prefix(WithoutUser(ToValidUtf8(location->second)), kMaxAddress));
+    for (const std::string_view path : {"/chat/completions", "/responses", "/messages", "/models"}) {
+      if (address.ends_with(path)) address.resize(address.size() - path.size());
+    }
+    return {.status = status, .message = "to " + address + "; set base_url to it if that is right"};
+  }
   const std::string text = ToValidUtf8(body);
   const auto json = ParseJson(text, kMaxJsonDepth, DuplicateMembers::kLastWins);
   ProviderFault fault;

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "reprise/error.h"
+#include "reprise/transport.h"
 
 namespace reprise {
 
@@ -56,8 +57,8 @@ enum class RootKind {
 ProviderFault FaultIn(const Json& root, RootKind kind);
 
 // Reads an error's body with this HTTP status (0: an error within a stream). Text that is not JSON is quoted only from
-// a stream, because a body may be a proxy's page.
-ProviderFault ReadErrorBody(int status, std::string_view body);
+// a stream, because a body may be a proxy's page. `headers`: of the response; a redirect is described by its address.
+ProviderFault ReadErrorBody(int status, std::string_view body, const HttpHeaders& headers = {});
 
 // Whether a word or line mentions a failure: "network_error", "upstream timed out".
 bool TellsOfFailure(std::string_view text);

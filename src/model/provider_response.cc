@@ -228,7 +228,7 @@ void ResponseReader::OnHead(int status, const HttpHeaders& headers) {
   response_->TellRequestId(headers);
   if (status < 200 || status >= 300) {
     kind_ = Kind::kError;
-    retry_after_ = RetryAfter(headers, std::chrono::system_clock::now());
+    error_headers_ = headers;
     return;
   }
   kind_ = Kind::kUnknown;
@@ -289,8 +289,8 @@ Result<ModelResponse> ResponseReader::Take(const Result<void>& transported) {
   if (!transported && transported.error().code == ErrorCode::kCancelled) return Fail(transported.error());
   if (error_) return Fail(*error_);
   if (kind_ == Kind::kError && status_ != 0) {
-    Error error = MakeProviderError(ReadErrorBody(status_, body_), api_key_);
-    error.retry_after = retry_after_;
+    Error error = MakeProviderError(ReadErrorBody(status_, body_, error_headers_), api_key_);
+    error.retry_after = RetryAfter(error_headers_, std::chrono::system_clock::now());
     return Fail(std::move(error));
   }
   if (response_->failed()) return response_->Take();

@@ -165,7 +165,7 @@ class ResponseReader : public HttpResponseHandler {
   SseParser parser_;
   Kind kind_ = Kind::kError;
   int status_ = 0;
-  std::optional<std::chrono::milliseconds> retry_after_;
+  HttpHeaders error_headers_;
   std::string body_;    // of a document or an error; of events, the begin
   char last_byte_ = 0;  // of events
   bool any_event_ = false;

@@ -229,7 +229,8 @@ std::string SentArguments(const std::string& arguments) {
   const std::size_t begin = arguments.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos) return "{}";
   const bool is_cut = arguments.find('\0') != std::string::npos;  // where the library's parser takes it for complete
-  if (arguments[begin] == '{' && !is_cut && Json::accept(arguments)) return arguments;
+  if (arguments[begin] == '{' && !is_cut && ParseJson(arguments, kMaxJsonDepth, DuplicateMembers::kLastWins))
+    return arguments;
   std::string wrapped = R"({"not_valid_json":)";
   AppendJsonString(wrapped, arguments);
   return wrapped + '}';

@@ -44,6 +44,19 @@ TEST_CASE("RetryDelay: the provider's pause is respected, up to two minutes", "[
   CHECK(RetryDelay(policy, Passing(0s), 1, 0.5) == 2s);  // "at once" does not shorten the pause
 }
 
+TEST_CASE("WordsOfLongPause: a pause that is not waited for is told with its end", "[agent]") {
+  const RetryPolicy policy;
+  const Timestamp now = *ParseTimestamp("2026-11-30T21:00:30.000Z");
+  CHECK(WordsOfLongPause(policy, Passing(), now).empty());
+  CHECK(WordsOfLongPause(policy, Passing(120s), now).empty());
+  CHECK(WordsOfLongPause(policy, Passing(1'000'000h), now).empty());  // of a replay
+  CHECK(WordsOfLongPause(policy, Passing(121s), now) ==
+        "; it asks to wait 3 min: try again after 2026-11-30 21:03 UTC");
+  CHECK(WordsOfLongPause(policy, Passing(24h), now) == "; it asks to wait 24 h: try again after 2026-12-01 21:01 UTC");
+  CHECK(WordsOfLongPause(policy, Passing(1'000'000'000s), now) ==
+        "; it asks to wait 11575 days: try again after 2058-08-08 22:48 UTC");
+}
+
 TEST_CASE("RetryDelay: only retryable errors, up to the maximum number", "[agent]") {
   CHECK_FALSE(RetryDelay({}, MakeError(ErrorCode::kProvider, "bad key"), 0, 0.5));
   CHECK(RetryDelay({}, Passing(), 2, 0.5));

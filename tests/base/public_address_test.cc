@@ -121,5 +121,11 @@ TEST_CASE("IsLoopbackHost: only what this machine alone reaches", "[net]") {
   }
 }
 
+TEST_CASE("WithoutUser: nothing but user and password is left out", "[base]") {
+  CHECK(WithoutUser("https://ann:a@b@c.test/d@e?f@g") == "https://c.test/d@e?f@g");
+  CHECK(WithoutUser("//ann@c.test") == "//c.test");
+  for (const char* same : {"", "/login?next=a@b", "https://c.test/a//b@c", "a@b"}) CHECK(WithoutUser(same) == same);
+}
+
 }  // namespace
 }  // namespace reprise::public_address_test

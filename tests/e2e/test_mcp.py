@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -503,6 +504,18 @@ def test_an_answer_that_cannot_be_read_ends_its_call(box):
 
 
 @pytest.mark.large
+def test_a_long_text_is_told_by_its_ends_and_kept_as_a_whole(box):
+    b = box({"s": scripted()})
+    b.ready("s")
+    told = b.ok("s__echo", {"text": "a word " * 50_000 + "the end "})
+    assert len(told) < 34_000 and told.startswith("a word a") and "bytes cut" in told and "word the end \n(the whole" in told
+    kept = re.search(r'the whole output, 350,008 bytes, is kept in this chat: .* path "(.*)"\)$', told)
+    assert kept, told[-300:]
+    assert "a word" in b.ok("read_file", {"path": kept[1]})
+    files = b.client.get("/chats/c/files").expect(200).json["files"]
+    assert [each["size_bytes"] for each in files] == [350_008]
+
+
 def test_hostile_servers_do_no_harm(box):
     it = box({"flood": scripted("flood"), "notices": scripted("notices"), "endless": scripted("endless"), "garbage": scripted("garbage"),
               "strange": scripted("strange"), "scripted": scripted()})
@@ -550,7 +563,7 @@ def test_doctor_looks_at_the_servers(make_home):
                           env=home.environment(), cwd=home.path, stdout=subprocess.PIPE, timeout=SOON * 3, check=False)
     checks = {c["check"]: c for c in json.loads(done.stdout)["checks"]}
     assert checks["MCP server good"]["verdict"] == "ok"
-    assert checks["MCP server good"]["message"] == "scripted 1 answers (protocol 2025-11-25) and has 17 tools"
+    assert checks["MCP server good"]["message"] == "scripted 1 answers (protocol 2025-11-25) and has 18 tools"
     assert checks["MCP server bad"]["verdict"] == "fail"
     assert checks["MCP server bad"]["message"] == "the server ended with exit status 3: no configuration"
     assert done.returncode == 1

@@ -1,10 +1,13 @@
 """Random misbehaving MCP servers: none ends our server, loses the result of a completed action, or fails another tool's call.
 
 REPRISE_MANNERS is their number (40; 200 in the long form), REPRISE_MANNERS_SEED repeats a run."""
+import http.server
+import json
 import os
 import pathlib
 import random
 import sys
+import threading
 
 import pytest
 from support import mcp_manners
@@ -56,5 +59,88 @@ def test_servers_of_bad_manners_end_nothing_and_lose_nothing(first, make_server,
                 assert manner.is_fine(n, counts[manner.index], acted), f"{manner}\n{acted['tool_output'][:500]}"
         assert all(each["state"] == "ready" for each in states().values()), states()
         assert server.process.poll() is None
+    finally:
+        web.close()
+
+
+class ForgetfulWeb:
+    """An HTTP server whose tool `forget` finds its session forgotten, and whose tool `wait` is done when `answers` is set."""
+
+    def __init__(self):
+        web = self
+        self.waits, self.answers = threading.Event(), threading.Event()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                method, tool = request["method"], request.get("params", {}).get("name")
+                if "id" not in request:
+                    return self.reply(202, "")
+                if tool == "forget":
+                    return self.reply(404, {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Session not found"}})
+                if tool == "wait":
+                    web.waits.set()
+                    assert web.answers.wait(60 * SLACK)
+                results = {
+                    "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "w", "version": "1"}},
+                    "tools/list": {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("wait", "forget", "other")]},
+                    "tools/call": {"content": [{"type": "text", "text": f"{tool} is done"}]}}
+                answer = {"result": results[method]} if method in results else {"error": {"code": -32601, "message": "no such method"}}
+                self.reply(200, {"jsonrpc": "2.0", "id": request["id"], **answer}, session="s" if method == "initialize" else None)
+
+            def do_GET(self):
+                self.reply(405, "")
+
+            do_DELETE = do_GET
+
+            def reply(self, status, body, session=None):
+                body = json.dumps(body).encode() if body else b""
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.send_header("Content-Type", "application/json")
+                if session:
+                    self.send_header("Mcp-Session-Id", session)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread.start()
+
+    def close(self):
+        self.answers.set()
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()
+
+
+def test_a_forgotten_session_loses_no_result_of_another_chat(make_server, provider):
+    web = ForgetfulWeb()
+    try:
+        config = {"approval_mode": "approve_all", "mcpServers": {"w": {"url": f"http://127.0.0.1:{web.server.server_port}/"}}}
+        client = make_server(provider, config=config).client
+
+        def start(chat, tool):
+            provider.plan(tools(call(f"w__{tool}", {}, f"call_{chat}")))
+            return client.start(chat, f"call {tool}")
+
+        def result(stream):
+            provider.plan(text("done"))
+            stream.finish()
+            return stream.one("tool_result")["tool_output"]
+
+        eventually(lambda: client.get("/tools").json["servers"][0]["state"] == "ready", "the server is ready", 30 * SLACK)
+        waiting = start("a", "wait")
+        assert web.waits.wait(60 * SLACK)
+        assert "the server has ended the session" in result(start("b", "forget"))
+        assert result(start("c", "other")) == "other is done"  # in a new session
+        web.answers.set()
+        assert result(waiting) == "wait is done"
     finally:
         web.close()

@@ -85,6 +85,25 @@ def test_half_of_a_tool_call_never_runs(make_server, provider):
     assert not list(server.home.workspace.iterdir())
 
 
+def test_whole_tool_calls_of_an_answer_that_reached_its_length_run(make_server, provider):
+    server = make_server(provider, config={"approval_mode": "approve_all"})
+    asked = [delta({"tool_calls": [{"index": 0, **call("echo", {"text": "whole"})}]})]
+    provider.plan(Reply(asked + ending("length")), text("done"))
+    assert server.client.turn("c", "hello").one("tool_result")["tool_output"] == "whole"
+    half = delta({"tool_calls": [{"index": 1, "id": "b", "function": {"name": "run_shell", "arguments": '{"command":"touch'}}]})
+    failing_turn(server, provider, Reply(asked + [half] + ending("length")), chat="d", code="provider_output_limit")
+    failing_turn(server, provider, Reply(asked + ending("content_filter")), chat="e", code="provider_bad_request")
+
+
+def test_arguments_that_are_nested_too_deeply_do_not_break_the_chat(server, provider):
+    deep = '{"text":' + "[" * 300 + "]" * 300 + "}"
+    provider.plan(tools(call("echo", deep)), text("sorry"), text("fine"))
+    assert server.client.turn("c", "hello").one("tool_result")["is_error"]
+    server.client.turn("c", "again")
+    sent = provider.requests[-1].conversation[1]["tool_calls"][0]["function"]["arguments"]
+    assert json.loads(sent) == {"not_valid_json": deep}
+
+
 def test_what_was_said_before_a_cut_is_kept(server, provider):
     failing_turn(server, provider, Reply([delta({"content": "half a sentence"}), CUT]))
     stored = server.home.checkpoint("c", "int_001")

@@ -94,6 +94,21 @@ def test_what_a_model_does_not_take_is_left_out(make_server, provider):
     assert not items(provider.requests[-1], "reasoning") and items(provider.requests[-1], "function_call")
 
 
+def test_ids_that_the_server_behind_an_address_refuses_do_not_break_the_chat(make_server, provider):
+    """A router's servers differ: one makes ids that another refuses."""
+    server = make_server(**speaks(provider))
+    provider.plan(message(THOUGHT, use("echo", {"text": "a"}, item_id="call-7")), message(say("one", item_id="chatcmpl-77")))
+    server.client.turn("c", "hi")
+    provider.plan(message(say("two")))
+    server.client.turn("c", "and?")
+    sent = provider.requests[-1]
+    assert [each.get("id") for each in items(sent) if each.get("role") != "user"] == ["rs_1", None, None, None]
+    refusal = failure(400, "Invalid 'input[1].id': 'rs_1'. Expected an ID that begins with 'th'.")
+    provider.plan(refusal, message(say("three")))
+    server.client.turn("c", "and?")
+    assert not any("id" in each for each in items(provider.requests[-1])) and not items(provider.requests[-1], "reasoning")
+
+
 @pytest.mark.parametrize("effort", ["none", "low", "high"])
 def test_effort(make_server, provider, effort):
     server = make_server(**speaks(provider, models={"one/scripted": {"effort": effort}}))

@@ -43,6 +43,7 @@ def test_one_that_asks_for_too_long_a_pause_has_refused(server, provider):
     provider.plan(failure(429, "tomorrow", headers={"Retry-After": "121"}))
     stream = server.client.turn("c", "hello", "FAILED")
     assert not stream.all("retry") and stream.one("error")["code"] == "provider_rate_limited" and len(provider.requests) == 1
+    assert "tomorrow; it asks to wait 3 min: try again after 20" in stream.one("error")["message"]
 
 
 def test_pauses_double_and_the_last_failure_is_told(server, provider):

@@ -85,14 +85,30 @@ TEST_CASE("ToolResultText: a tool may want the user's confirmation", "[mcp]") {
       Outcome(R"({"content":[{"type":"text","text":"{\"requires_confirmation\":true}"}]})").requires_confirmation);
 }
 
-TEST_CASE("ToolResultText: long results are cut between characters", "[mcp]") {
+TEST_CASE("Shortened: long results are cut between characters, and kept as a whole", "[mcp]") {
   std::string text = "x";
   while (text.size() < 200'000) text += "ü";
+  text += "the end";
   const Json result = {{"content", {{{"type", "text"}, {"text", text}}}}};
-  const ToolOutcome outcome = ToolResultText(result);
-  CHECK(outcome.output.size() < 132'000);
-  CHECK(IsUtf8(outcome.output));
-  CHECK(outcome.output.find("bytes cut") != std::string::npos);
+  const std::string alone = Shortened(ToolResultText(result).output, {});
+  CHECK(alone.size() < 132'000);
+  CHECK(IsUtf8(alone));
+  CHECK(alone.find("bytes cut") != std::string::npos);
+  CHECK(alone.ends_with("the end"));
+  struct Keeper final : OutputKeeper {
+    explicit Keeper(std::string& kept) : whole(kept) {}
+    void Add(std::string_view bytes) override { whole += bytes; }
+    std::string Finish() override { return "(kept)"; }
+    std::string& whole;
+  };
+  std::string whole;
+  const std::string kept = Shortened(text, [&] { return std::make_unique<Keeper>(whole); });
+  CHECK(whole == text);
+  CHECK(IsUtf8(kept));
+  CHECK(kept.size() < 33'000);
+  CHECK(kept.starts_with("xü"));
+  CHECK(kept.ends_with("üthe end\n(kept)"));
+  CHECK(Shortened("short", [&] { return std::make_unique<Keeper>(whole); }) == "short");
 }
 
 TEST_CASE("ResourceOutcome, PromptText: a server's results as text", "[mcp]") {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <vector>
 
 #include "mcp/client.h"
@@ -201,6 +202,35 @@ TEST_CASE("HttpChannel: a forgotten session closes the channel", "[mcp]") {
   CHECK(server.Count("DELETE") == 0);
 }
 
+TEST_CASE("HttpChannel: a forgotten session fails only its request, and others still get their answers", "[mcp]") {
+  test::Gate arrived, answers;
+  std::atomic<int> calls = 0;
+  McpHttpServer server([&](ScriptedConnection& connection, auto&, const Json& message) {
+    if (!IsCall(message)) return false;
+    ++calls;
+    if (message["params"]["name"] == "slow") {
+      arrived.Open();
+      if (answers.Wait()) connection.SendResponse("200 OK", "application/json", ResultFor(message, TextResult("done")));
+      return true;
+    }
+    connection.SendResponse("404 Not Found", "application/json", "{}");
+    return true;
+  });
+  Client client(server.Url());
+  REQUIRE(client.Greet().has_value());
+  Result<ToolOutcome> slow;
+  std::thread other([&] { slow = CallTool(client.session, "slow", "{}", kLimits); });
+  CHECK(arrived.Wait());
+  CHECK(client.Call() == "FAILED: the server has ended the session");
+  REQUIRE(client.session.closed().has_value());
+  CHECK(client.Call() == "FAILED: the server has ended the session");
+  CHECK(calls == 2);  // the last was not sent
+  answers.Open();
+  other.join();
+  REQUIRE(slow.has_value());
+  CHECK(slow->output == "done");
+}
+
 TEST_CASE("HttpChannel: a server that also answers a ping with 400 has forgotten the session", "[mcp]") {
   std::atomic<bool> restarted = false;
   McpHttpServer server([&](ScriptedConnection& connection, const ReceivedRequest& request, auto&) {
@@ -230,6 +260,57 @@ TEST_CASE("HttpChannel: a 400 to one request does not end a live session", "[mcp
   CHECK(client.Call() == "FAILED: the server answered with HTTP status 400");
   CHECK(client.session.Request("ping", Json::object(), kLimits).has_value());
   CHECK_FALSE(client.session.closed().has_value());
+}
+
+TEST_CASE("HttpChannel: what a server says in a failed response is told, whatever the status", "[mcp]") {
+  for (const char* status : {"400 Bad Request", "404 Not Found", "500 Internal Server Error"}) {
+    for (const bool names_request : {true, false}) {
+      INFO(status << names_request);
+      if (!names_request && std::string_view(status).starts_with("404")) continue;  // an ended session
+      McpHttpServer server([&](ScriptedConnection& connection, auto&, const Json& message) {
+        if (!IsCall(message)) return false;
+        const Json error = {{"code", -32602}, {"message", "bad arguments"}};
+        const Json id = names_request ? message["id"] : Json();
+        connection.SendResponse(status, "application/json",
+                                DumpJson({{"jsonrpc", "2.0"}, {"id", id}, {"error", error}}));
+        return true;
+      });
+      Client client(server.Url());
+      REQUIRE(client.Greet().has_value());
+      CHECK(client.Call() == "FAILED: the server reports: bad arguments (-32602)");
+      CHECK(client.session.Request("ping", Json::object(), kLimits).has_value());
+      CHECK_FALSE(client.session.closed().has_value());
+    }
+  }
+}
+
+TEST_CASE("HttpChannel: a stream is resumed in spite of passing failures", "[mcp]") {
+  Json asked;
+  std::atomic<int> refusals = 0;
+  McpHttpServer server([&](ScriptedConnection& connection, const ReceivedRequest& request, const Json& message) {
+    if (IsCall(message)) {
+      asked = message;
+      connection.SendHead("200 OK", "text/event-stream");
+      connection.SendChunk("id: e-1\nretry: 50\ndata: \n\n");
+      connection.SendLastChunk();
+      return true;
+    }
+    if (request.method != "GET" || request.Header("last-event-id").empty()) return false;
+    if (++refusals < 3) {
+      connection.SendResponse(refusals == 1 ? "503 Service Unavailable" : "429 Too Many Requests", "text/plain", "");
+    } else if (refusals == 3) {
+      connection.Reset();
+    } else {
+      connection.SendHead("200 OK", "text/event-stream");
+      connection.SendChunk(SseEvent(ResultFor(asked, TextResult("after all"))));
+      connection.SendLastChunk();
+    }
+    return true;
+  });
+  Client client(server.Url());
+  REQUIRE(client.Greet().has_value());
+  CHECK(client.Call() == "after all");
+  CHECK(refusals == 4);
 }
 
 TEST_CASE("HttpChannel: a failed request does not affect others", "[mcp]") {
@@ -266,6 +347,27 @@ TEST_CASE("HttpChannel: the server sends requests on its own stream, and gets an
   Client client(server.Url());
   REQUIRE(client.Greet().has_value());
   CHECK(answered.Wait());
+}
+
+TEST_CASE("HttpChannel: the server's own stream is opened again in spite of a passing failure", "[mcp]") {
+  test::Gate reopened;
+  std::atomic<int> opened = 0;
+  McpHttpServer server([&](ScriptedConnection& connection, const ReceivedRequest& request, auto&) {
+    if (request.method != "GET") return false;
+    const int count = ++opened;
+    if (count == 2) {
+      connection.SendResponse("503 Service Unavailable", "text/plain", "");
+      return true;
+    }
+    connection.SendHead("200 OK", "text/event-stream");
+    connection.SendChunk("retry: 50\n\n");
+    connection.SendLastChunk();
+    if (count > 2) reopened.Open();
+    return true;
+  });
+  Client client(server.Url());
+  REQUIRE(client.Greet().has_value());
+  CHECK(reopened.Wait());
 }
 
 TEST_CASE("HttpChannel: a cancelled call ends its request and tells the server", "[mcp]") {

@@ -148,6 +148,38 @@ TEST_CASE("McpServers: a command that does not work is given up after a few atte
   CHECK(failed.tools == 0);
 }
 
+TEST_CASE("McpServers: a command that was given up is started again by the next call", "[mcp]") {
+  TempDirectory directory;
+  const std::string file = directory.File("configured");
+  McpServerOptions options = ScriptedStdioServer("plain");
+  std::string line = "test -e " + file + " || exit 3; exec " + options.command;
+  for (const std::string& argument : options.arguments) line += " '" + argument + "'";
+  options.command = "/bin/sh";
+  options.arguments = {"-c", line};
+  Servers servers({options});
+  const std::string why = "the server ended with exit status 3";
+  const ToolServer given_up =
+      servers.Await("scripted", [&](const ToolServer& server) { return server.message.size() > why.size(); });
+  CHECK(given_up.message == why + "; after several attempts it is only started again when one of its tools is called");
+  const auto unlisted = servers.Unlisted("scripted__echo");
+  REQUIRE(unlisted != nullptr);
+  unlisted->AwaitOffer({});
+  CHECK(unlisted->Run("{}", {}).output == "The MCP server scripted is not there: " + given_up.message);
+  PosixFileSystem disk;
+  REQUIRE(ReplaceFile(disk, file, ""));
+  unlisted->AwaitOffer({});
+  CHECK(servers.Call("scripted__echo", R"({"text":"back"})").output == "back");
+}
+
+TEST_CASE("McpServers: crashes between calls that are answered are no reason to give up", "[mcp]") {
+  Servers servers({ScriptedStdioServer("plain")});
+  servers.AwaitState("scripted", State::kReady);
+  for (int i = 0; i < 6; ++i) {
+    CHECK(servers.Call("scripted__crash").output.ends_with("exit status 7: last words"));
+    CHECK(servers.Call("scripted__echo", R"({"text":"back"})").output == "back");
+  }
+}
+
 TEST_CASE("McpServers: the first approved call is the consent, which a restart remembers", "[mcp]") {
   TempDirectory directory;
   const std::string approvals = directory.File("approved");

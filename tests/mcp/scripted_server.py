@@ -28,6 +28,7 @@ TOOLS = {
     "open_first": {"type": "object"},
     "large": {"type": "object"},
     "count": {"type": "object"},
+    "chatter": {"type": "object"},
     "given": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}, "c": {"enum": ["x"]}, "d": {"type": ["string", "null"]}}},
 }
 opened = 0
@@ -163,6 +164,10 @@ def call(request):
                 {"type": "text", "text": "x" * asked["bytes"]}
         answer = {"jsonrpc": "2.0", "id": request["id"], "result": {"content": [block]}}
         send(answer if asked["id"] == "first" else dict(reversed(answer.items())))
+    elif name == "chatter":
+        notice = json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}) + "\n"
+        sys.stdout.write(notice * 25000)
+        text(request, "done")
     elif name == "given":
         text(request, json.dumps(request["params"]["arguments"]))
     elif name == "count":

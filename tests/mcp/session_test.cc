@@ -41,7 +41,7 @@ TEST_CASE("Session: greets, lists all pages, calls", "[mcp]") {
   CHECK_FALSE(facts->resources);
   const auto tools = ListTools(server.session(), StdioSession::Limits());
   REQUIRE(tools.has_value());
-  REQUIRE(tools->size() == 17);
+  REQUIRE(tools->size() == 18);
   CHECK(tools->front().name == "echo");
   CHECK(tools->front().read_only_hint);
   CHECK(tools->at(1).destructive_hint);
@@ -239,6 +239,13 @@ TEST_CASE("Session: real servers' deviations are accepted", "[mcp]") {
   // Over several lines.
   CHECK(call("{\n  \"jsonrpc\": \"2.0\",\n  \"id\": ID,\n  \"result\": {\"content\": \"long\"}\n}") == "long");
   CHECK(call("{\nnot a message\n{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":\"good\"}}") == "good");
+  CHECK(call("[\n {\"jsonrpc\":\"2.0\",\"method\":\"a\"},\n {\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":"
+             "{\"content\":\"long\"}}\n]") == "long");
+  // A bracket alone that begins nothing.
+  for (const char* bracket : {"{", "["}) {
+    CHECK(call(bracket + std::string("\n { \"jsonrpc\": \"2.0\", \"id\": ID, \"result\": {\"content\": \"good\"} }")) ==
+          "good");
+  }
   // Around the message.
   const std::string good = R"({"jsonrpc":"2.0","id":ID,"result":{"content":"good"}})";
   CHECK(call("\xEF\xBB\xBF" + good) == "good");
@@ -349,6 +356,13 @@ TEST_CASE("Session: a server that floods is ended", "[mcp]") {
                       why.find("does not read") != std::string::npos;
     CHECK(said);
   }
+}
+
+TEST_CASE("Session: a flood of notifications before an answer does not lose the answer", "[mcp]") {
+  StdioSession server("plain");
+  server.Greeted();
+  for (int i = 0; i < 3; ++i) CHECK(OutputOf(server.Call("chatter")) == "done");
+  CHECK_FALSE(server.session().closed().has_value());
 }
 
 TEST_CASE("Session: invalid tools are left out, long lists are cut, circles are detected", "[mcp]") {

@@ -147,6 +147,8 @@ void MergeMember(Json& object, std::string_view name, element value) {
 
 namespace {
 
+constexpr std::size_t kLongestId = 64;
+
 bool IsTextPart(const Json& part) {
   const std::string type = TextMember(part, "type");
   return type == "output_text" || type == "refusal";
@@ -165,10 +167,18 @@ bool IsReplayable(const Json& reasoning) {
   return has("encrypted_content") || has("content");
 }
 
-// The members of `kept` other than those written by the caller.
-void AppendOthers(std::string& out, const Json& kept, std::initializer_list<std::string_view> written) {
+// Servers reject ids of another form, which a server behind the same address may have made.
+bool IsSentId(const Json& id, std::string_view prefix) {
+  return id.is_string() && id.get_ref<const std::string&>().starts_with(prefix) &&
+         id.get_ref<const std::string&>().size() <= kLongestId;
+}
+
+// The members of `kept` other than those written by the caller, and without an id that does not begin with `id_prefix`.
+void AppendOthers(std::string& out, const Json& kept, std::initializer_list<std::string_view> written,
+                  std::string_view id_prefix) {
   for (const auto& [name, value] : kept.items()) {
     if (std::find(written.begin(), written.end(), name) != written.end()) continue;
+    if (name == "id" && !IsSentId(value, id_prefix)) continue;
     out += ',';
     AppendJsonString(out, name);
     out += ':';
@@ -200,7 +210,7 @@ void AppendCall(std::string& out, const ToolCall& call, const Json* kept) {
   AppendJsonString(out, SentName(call.name, kLongestName));
   out += R"(,"arguments":)";
   AppendJsonString(out, SentArguments(call.arguments));
-  if (kept) AppendOthers(out, *kept, {"type", "call_id", "name", "arguments"});
+  if (kept) AppendOthers(out, *kept, {"type", "call_id", "name", "arguments"}, "fc");
   out += "},";
 }
 
@@ -229,7 +239,7 @@ void AppendKeptMessage(std::string& out, const Json& item, std::string_view& tex
       const std::string_view piece = text.substr(0, BytesOf(part));
       text.remove_prefix(piece.size());
       AppendPart(out, TextMember(part, "type"), TextName(part), piece);
-      AppendOthers(out, part, {"type", "bytes"});
+      AppendOthers(out, part, {"type", "bytes"}, "");
       out += "},";
     } else {
       out += DumpJson(part) + ",";
@@ -237,7 +247,7 @@ void AppendKeptMessage(std::string& out, const Json& item, std::string_view& tex
   }
   if (out.back() == ',') out.pop_back();
   out += ']';
-  AppendOthers(out, item, {"type", "role", "content"});
+  AppendOthers(out, item, {"type", "role", "content"}, "msg");
   out += "},";
 }
 
@@ -286,10 +296,7 @@ Json KeptItem(const Json& item) {
   return kept;
 }
 
-std::string SentCallId(const std::string& id) {
-  constexpr std::size_t kLongest = 64;
-  return id.size() > kLongest ? SentName(id, kLongest) : id;
-}
+std::string SentCallId(const std::string& id) { return id.size() > kLongestId ? SentName(id, kLongestId) : id; }
 
 void AppendAssistantItems(std::string& out, const Message& message, std::string_view provider, const KeptWays& ways) {
   const Json extras = ParseExtras(message);
@@ -300,7 +307,7 @@ void AppendAssistantItems(std::string& out, const Message& message, std::string_
              return TextMember(item, "type") == "web_search_call";
            });
   };
-  if (kept && items != kept->end() && items->is_array() && Fit(*items, message) && is_sent()) {
+  if (ways.items && kept && items != kept->end() && items->is_array() && Fit(*items, message) && is_sent()) {
     return AppendKept(out, *items, message, ways.reasoning);
   }
   AppendText(out, message.content.value_or(""));

@@ -58,10 +58,11 @@ Json KeptItem(const Json& item);
 std::string SentCallId(const std::string& id);
 
 // Appends the input items for an assistant message, each followed by a comma: the items kept for `provider` if they fit
-// the message's text and calls, else its text and calls. `ways`: items that are sent; reasoning and citations of a
+// the message's text and calls, else its text and calls. An id of an item of another form than this interface's own is
+// left out. `ways`: items that are sent; reasoning and citations of a
 // search that is not sent are left out with it.
 struct KeptWays {
-  bool reasoning = true, searches = true;
+  bool items = true, reasoning = true, searches = true;
 };
 void AppendAssistantItems(std::string& out, const Message& message, std::string_view provider, const KeptWays& ways);
 

@@ -183,7 +183,8 @@ using Names = std::set<std::string, std::less<>>;
 struct Refusal {
   std::string_view words, member;
 };
-constexpr std::array<Refusal, 17> kRefusals{{
+constexpr std::array<Refusal, 18> kRefusals{{
+    {"].id'", kAnswerItems},  // "Invalid 'input[1].id': 'r-1'. Expected an ID that begins with 'rs'."
     {kSearchSources, kSearchSources},
     {"'ws_", kSearchItems},  // "Item with id 'ws_1' not found. Items are not persisted when `store` is set to false."
     {"web_search_call", kSearchItems},

@@ -53,6 +53,7 @@ std::string BuildChatCompletionRequest(const ModelRequest& request, std::string_
 // Members of a request that a provider or a model may reject; a rejected one is left out from then on.
 inline constexpr std::string_view kEncryptedReasoning = "reasoning.encrypted_content";
 inline constexpr std::string_view kReasoningSummary = "summary";
+inline constexpr std::string_view kAnswerItems = "items of answers";
 inline constexpr std::string_view kReasoningItems = "encrypted content";
 inline constexpr std::string_view kTemperature = "temperature";
 inline constexpr std::string_view kTopP = "top_p";

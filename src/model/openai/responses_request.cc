@@ -200,7 +200,8 @@ std::string BuildResponsesRequest(const ModelRequest& request, const ModelFacts&
   if (search != nullptr && search->max_uses > 0 && !refused.contains(kMostToolCalls)) {
     out += ",\"max_tool_calls\":" + std::to_string(search->max_uses);
   }
-  const KeptWays ways{.reasoning = reasons && !refused.contains(kReasoningItems),
+  const KeptWays ways{.items = !refused.contains(kAnswerItems),
+                      .reasoning = reasons && !refused.contains(kReasoningItems),
                       .searches = !refused.contains(kSearchItems)};
   out += R"(,"input":[)";
   for (const Message& message : request.messages) {

@@ -252,6 +252,11 @@ TEST_CASE("OpenAiClient: half of a tool call is never returned", "[openai]") {
   CHECK(ReasonFor(half) == "provider_protocol");
   CHECK(ReasonFor(half + kDone) == "provider_protocol");
   CHECK(ReasonFor(half + Delta("{}", R"("length")") + kDone) == "provider_output_limit");
+  const std::string whole =
+      Delta(R"({"tool_calls":[{"index":1,"id":"b","function":{"name":"time","arguments":"{}"}}]})");
+  CHECK(AnswerTo(whole + Delta("{}", R"("length")") + kDone)->tool_calls.size() == 1);
+  CHECK(ReasonFor(whole + half + Delta("{}", R"("length")") + kDone) == "provider_output_limit");
+  CHECK(ReasonFor(whole + Delta("{}", R"("content_filter")") + kDone) == "provider_bad_request");
   const auto wrong =
       AnswerTo(half + Delta("{}", R"("tool_calls")") + kDone);  // the model's own mistake, reported by the agent
   REQUIRE(wrong);
@@ -380,6 +385,25 @@ TEST_CASE("OpenAiClient: an error body is quoted without the key", "[openai]") {
       CHECK(text.find("sk-test") == std::string::npos);
       CHECK(text.find("7890") == std::string::npos);
     }
+  }
+}
+
+TEST_CASE("OpenAiClient: a redirect is told with its address, without a password", "[openai]") {
+  const std::pair<std::string, std::string> locations[] = {
+      {"https://ann:secret@b.test/v2/chat/completions", "https://b.test/v2"},
+      {"/login?next=a@b", "/login?next=a@b"},
+      {"//b.test/v2?x=//y@z", "//b.test/v2?x=//y@z"}};
+  for (const auto& [location, told] : locations) {
+    ScriptedServer server([location = location](ScriptedConnection& connection) {
+      connection.ReadRequest();
+      connection.Send("HTTP/1.1 307 Moved\r\nLocation: " + location + "\r\nContent-Length: 0\r\n\r\n");
+    });
+    RecordingStream stream;
+    const auto response = Generate(server, stream);
+    REQUIRE_FALSE(response);
+    CHECK(response.error().message == "The model provider's address is elsewhere (redirect) (HTTP 307): to " + told +
+                                          "; set base_url to it if that is right");
+    CHECK_FALSE(response.error().retryable);
   }
 }
 

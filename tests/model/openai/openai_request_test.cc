@@ -112,6 +112,17 @@ TEST_CASE("OpenAI request: a provider's own members go back in their places, onl
   }
 }
 
+TEST_CASE("OpenAI request: arguments that are nested too deeply go back as text", "[openai]") {
+  for (const int depth : {60, 100, 3000}) {
+    Message call = Say(Role::kAssistant, std::nullopt);
+    const std::string arguments = R"({"a":)" + std::string(static_cast<std::size_t>(depth), '[') +
+                                  std::string(static_cast<std::size_t>(depth), ']') + "}";
+    call.tool_calls = {{"call_1", "echo", arguments}};
+    const Json sent = Build({call})["messages"][0]["tool_calls"][0]["function"]["arguments"];
+    CHECK(sent == (depth < kMaxJsonDepth ? arguments : DumpJson({{"not_valid_json", arguments}})));
+  }
+}
+
 TEST_CASE("OpenAI request: a result has its call's id and no name", "[openai]") {
   Message result = Say(Role::kTool, "r");
   result.tool_call_id = "a";
