@@ -309,5 +309,21 @@ TEST_CASE("ReadHtml: C1 control characters are those of Windows-1252", "[documen
   CHECK(Read(ReadHtml, "<meta charset=iso-8859-1><p>a \x96 b\x85 caf\xe9") == "a \u2013 b\u2026 caf\u00e9\n");
 }
 
+TEST_CASE("Output: a text that is cut says so at its end", "[document]") {
+  Output out;
+  out.Add(std::string(Output::kMaxBytes - 2, 'x'));
+  out.Add("yz");
+  CHECK(out.Told() == out.text());
+  CHECK_FALSE(out.full());
+  Output cut;
+  cut.Add(std::string(Output::kMaxBytes - 2, 'x'));
+  cut.Add("\u2026");
+  cut.EndLine();
+  cut.Add("y");
+  CHECK(cut.full());
+  CHECK(cut.Told() ==
+        std::string(Output::kMaxBytes - 2, 'x') + "\n[cut here: the document has more text than 4 MiB]\n");
+}
+
 }  // namespace
 }  // namespace reprise::document
