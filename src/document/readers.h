@@ -54,7 +54,8 @@ struct Unreadable {
 // Invalid characters become U+FFFD.
 void ReadEncodedText(Output& out);
 
-// Extracts the text of the HTML page on stdin, without scripts, styles and tags. Fetches nothing. Throws Unreadable.
+// Extracts the text of the HTML page on stdin, without scripts, styles and tags. Fetches nothing. Invalid characters
+// become U+FFFD, or are read as Windows-1252 if the page is in UTF-8. Throws Unreadable.
 void ReadHtml(Output& out);
 
 // Extracts the text of the document in the ZIP archive on stdin: docx, xlsx, pptx (Office Open XML), odt, ods, odp

@@ -309,6 +309,35 @@ TEST_CASE("ReadHtml: C1 control characters are those of Windows-1252", "[documen
   CHECK(Read(ReadHtml, "<meta charset=iso-8859-1><p>a \x96 b\x85 caf\xe9") == "a \u2013 b\u2026 caf\u00e9\n");
 }
 
+TEST_CASE("ReadHtml: an encoding is the one that browsers take, and a bad byte does not end the page", "[document]") {
+  const auto page = [](const std::string& charset, const std::string& text) {
+    return Read(ReadHtml, "<meta charset=" + charset + "><p>before<p>" + text + "<p>after</p>");
+  };
+  CHECK(page("gb2312", "\xd6\xec\xe9\x46\xbb\xf9") == "before\n\u6731\u9555\u57fa\nafter\n");
+  CHECK(page("Shift_JIS", "\x87\x40\xfb\xfc\x8b\xb4") == "before\n\u2460\u9ad9\u6a4b\nafter\n");
+  CHECK(page("'EUC-KR'", "\x8c\x63\xb9\xe6") == "before\n\ub620\ubc29\nafter\n");
+  CHECK(page("us-ascii", "caf\xe9 \x80") == "before\ncaf\u00e9 \u20ac\nafter\n");
+  CHECK(page("\"windows-1251\"", "\xcf\xf0\xe8") == "before\n\u041f\u0440\u0438\nafter\n");
+  CHECK(page("no-such-thing", "caf\xe9") == "before\ncaf\u00e9\nafter\n");
+  CHECK(page("utf-8", "caf\xe9 th\u00e9") == "before\ncaf\u00e9 th\u00e9\nafter\n");
+  CHECK(page("big5", "caf\u00e9") == "before\ncaf\u00e9\nafter\n");
+  for (const std::string charset : {"shift_jis", "gb2312", "gbk", "euc-jp", "euc-kr", "big5"}) {
+    INFO(charset);
+    const std::string shown = page(charset, "mid \xff\xff dle");
+    CHECK(shown == "before\nmid \ufffd\ufffd dle\nafter\n");
+  }
+  CHECK(Read(ReadHtml, "<meta http-equiv=Content-Type content='text/html; charset=gb2312'><p>\xd6\xec\xff<p>after") ==
+        "\u6731\ufffd\nafter\n");
+  CHECK(Read(ReadHtml, std::string("\xff\xfe<\0p\0>\0\x31\x67<\0p\0>\0b\0", 18)) == "\u6731\nb\n");
+}
+
+TEST_CASE("ReadEncodedText: invalid characters are replaced", "[document]") {
+  CHECK(Read(ReadEncodedText, "caf\xe9 5 \x80\x81\r\nb") == "caf\u00e9 5 \u20ac\ufffd\nb");
+  CHECK(Read(ReadEncodedText, std::string("\xfe\xff\0a\xdc\0\xd8\0\0b\xd8\x3d\xde\0\0", 15)) ==
+        "a\ufffd\ufffdb\U0001f600\ufffd");
+  CHECK(Read(ReadEncodedText, std::string("a\0\0\0b\0", 6)) == "a\ufffdb");
+}
+
 TEST_CASE("Output: a text that is cut says so at its end", "[document]") {
   Output out;
   out.Add(std::string(Output::kMaxBytes - 2, 'x'));

@@ -128,6 +128,7 @@ SandboxedReader::Text SandboxedReader::Run(std::vector<std::string> argv, const 
                   .input = file.content,
                   .memory_bytes = kMemory,
                   .file_bytes = 1u << 20,
+                  .quiet = true,
                   .confined = true};
   command = sandbox_.Confined(std::move(command));
   std::string text;
