@@ -375,6 +375,14 @@ def test_nothing_is_written_by_reading(reprise):
     assert not empty.exists()
 
 
+@pytest.mark.parametrize("command", [["--help"], ["--version"], ["ls"]], ids=" ".join)
+def test_output_that_cannot_be_written_is_told(reprise, command):
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([str(BINARY), *command, *([] if command[0][0] == "-" else ["--data-dir", str(reprise.home.data)])],
+                              env=reprise.home.environment(), stdout=full, stderr=subprocess.PIPE, text=True, timeout=SOON, check=False)
+    assert (done.returncode, done.stderr) == (1, "reprise: the output could not be written\n")
+
+
 def test_a_closed_pipe_does_not_crash(reprise):
     read, write = os.pipe()
     os.close(read)
