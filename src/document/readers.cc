@@ -8,10 +8,12 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "document/equation.h"
@@ -112,10 +114,11 @@ bool IsOneOf(std::string_view name, const std::array<std::string_view, N>& names
 
 struct Page {
   Output& out;
-  int hidden = 0;        // depth within an element that is not shown
-  int as_written = 0;    // depth of elements whose white space counts
-  int raised = 0;        // 1 is superscript, -1 subscript
-  bool at_item = false;  // the line holds only the marker of a list item
+  int hidden = 0;                           // depth within an element that is not shown
+  int as_written = 0;                       // depth of elements whose white space counts
+  int raised = 0;                           // 1 is superscript, -1 subscript
+  bool at_item = false;                     // the line holds only the marker of a list item
+  std::vector<std::optional<int>> lists{};  // the open ones; the next number of each that has numbers
 };
 
 bool IsBlock(std::string_view name) { return !IsOneOf(name, kInline) && !IsOneOf(name, kBoxes); }
@@ -156,6 +159,15 @@ bool IsHidden(const xmlChar** attributes) {
   return style.find("display:none") != std::string::npos || style.find("visibility:hidden") != std::string::npos;
 }
 
+void BeginItem(Page& page, const xmlChar** attributes) {
+  page.at_item = true;
+  if (page.lists.empty() || !page.lists.back()) return page.out.Add("- ");
+  int& next = *page.lists.back();
+  next = ParseNumber<int>(AttributeOf(attributes, "value").value_or("")).value_or(next);
+  page.out.Add(std::to_string(next) + ". ");
+  if (next < std::numeric_limits<int>::max()) ++next;
+}
+
 void Begin(void* context, const xmlChar* tag, const xmlChar** attributes) {
   auto& page = *static_cast<Page*>(context);
   const std::string_view name = TagText(tag);
@@ -171,7 +183,10 @@ void Begin(void* context, const xmlChar* tag, const xmlChar** attributes) {
   }
   if (IsOneOf(name, kBoxes)) page.out.AddSpace();
   if (name == "sup" || name == "sub") page.raised = name == "sup" ? 1 : -1;
-  if (name == "li") page.out.Add("- "), page.at_item = true;
+  if (name == "ul") page.lists.emplace_back();
+  if (name == "ol")
+    page.lists.emplace_back(ParseNumber<int>(AttributeOf(attributes, "start").value_or("1")).value_or(1));
+  if (name == "li") BeginItem(page, attributes);
   if (name == "img") {  // without a description it is an ornament
     const std::string description = AttributeOf(attributes, "alt").value_or("");
     if (!IsBlank(description)) page.out.AddSpace(), page.out.Add("[picture not shown: " + description + "]");
@@ -189,6 +204,7 @@ void End(void* context, const xmlChar* tag) {
   if (IsAsWritten(name) && page.as_written > 0) --page.as_written;
   if (name == "sup" || name == "sub") page.raised = 0;
   if (name == "li") page.at_item = false;
+  if ((name == "ul" || name == "ol") && !page.lists.empty()) page.lists.pop_back();
   if (IsBlock(name) && !page.at_item && (name != "br" || page.as_written == 0)) page.out.EndLine();
   if (IsOneOf(name, kBoxes)) page.out.AddSpace();
   if (name == "td" || name == "th") page.out.Add("\t");

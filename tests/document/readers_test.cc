@@ -143,6 +143,48 @@ TEST_CASE("ReadOffice: hidden slides, rows, columns and sheets are marked", "[do
         "--- Sheet xl/worksheets/sheet1.xml ---\n(hidden columns: B, D to AB)\n1\t2\n3\t(hidden row)\n4\n");
 }
 
+std::string Sheet(const std::string& cells, const std::string& strings_name, const std::string& strings) {
+  return Office({{"_rels/.rels", Relations({{"officeDocument", "xl/workbook.xml"}})},
+                 {"xl/workbook.xml",
+                  Xml("workbook", "<sheets><sheet name='S' id='worksheet'/><sheet name='Gone' id='g'/></sheets>")},
+                 {"XL/_rels/Workbook.xml.rels",
+                  Relations({{"worksheet", "worksheets/sheet1.xml"}, {"sharedStrings", "sharedStrings.xml"}})},
+                 {"xl/Worksheets/Sheet1.xml", Xml("worksheet", "<sheetData>" + cells + "</sheetData>")},
+                 {strings_name, Xml("sst", strings)}});
+}
+
+TEST_CASE("ReadOffice: parts are found in any case, and named if they are missing", "[document]") {
+  const std::string cells = "<row><c r='A1' t='s'><v>0</v></c><c r='B1' t='s'><v>7</v></c></row>";
+  CHECK(Sheet(cells, "xl/SharedStrings.xml", "<si><t>heron</t></si>") ==
+        "--- Sheet S ---\nheron\t[text not found]\n--- Sheet Gone (missing in the file) ---\n");
+  CHECK(Sheet(cells, "xl/none.xml", "").starts_with("--- Sheet S ---\n[text not found]\t[text not found]\n"));
+  const std::string slide = Xml("p:sld", Shape("two"));
+  CHECK(Office({{"ppt/presentation.xml",
+                 "<presentation xmlns:r='r'><sldId id='256' r:id='slide'/><sldId id='257' r:id='b'/></presentation>"},
+                {"ppt/_rels/presentation.xml.rels",
+                 "<Relationships><Relationship Id='slide' Type='x/slide' Target='slides/slide1.xml'/><Relationship "
+                 "Id='b' Type='x/slide' Target='slides/Slide2.xml'/></Relationships>"},
+                {"ppt/slides/slide2.xml", slide}}) == "--- Slide 1 (missing in the file) ---\n--- Slide 2 ---\ntwo\n");
+  CHECK(Docx("<w:p>" + Run("body") + "</w:p>",
+             {{"word/_rels/document.xml.rels", Relations({{"header", "Header1.xml"}, {"footer", "footer1.xml"}})},
+              {"word/header1.xml", Xml("w:hdr", "<w:p>" + Run("above") + "</w:p>")}}) ==
+        "--- Header ---\nabove\n--- Text ---\nbody\n--- Footer ---\n[missing in the file]\n");
+}
+
+TEST_CASE("ReadOffice: cells of a sheet are in their columns, with what the file says of them", "[document]") {
+  const auto lines = [](const std::string& cells) {
+    const std::string all =
+        Sheet(cells, "xl/sharedStrings.xml", "<si><t>a_x000D_\nb _x0041__x005F_x0041_ _x1_</t></si>");
+    return all.substr(std::string("--- Sheet S ---\n").size(), all.find("--- Sheet Gone") - 16);
+  };
+  CHECK(lines("<row><c t='str'><v>a</v></c><c/><c t='str'><v>c</v></c></row><row><c t='str'><v>d</v></c></row>") ==
+        "a\t\tc\nd\n");
+  CHECK(lines("<row><c r='A1' t='s'><v>0</v></c></row>") == "a b A_x0041_ _x1_\n");
+  CHECK(lines("<row><c r='A1'><f t='shared' si='0'>B1*2</f></c><c r='B1'><f t='shared' si='0'/></c>"
+              "<c r='C1' t='str'><f>\"\"</f><v></v></c><c r='D1' t='s'><f>X</f></c></row>") ==
+        "=B1*2\t(formula without a result)\t\t=X\n");
+}
+
 std::string M(const std::string& name, const std::string& inside) {
   return "<m:" + name + ">" + inside + "</m:" + name + ">";
 }
@@ -217,6 +259,10 @@ TEST_CASE("ReadOffice: numbered paragraphs have their numbers", "[document]") {
               "<w:abstractNum w:abstractNumId='1'>" + level(0, "bullet", "\uf0b7") + "</w:abstractNum>" +
               "<w:abstractNum w:abstractNumId='2'>" + level(0, "decimal", "Part %1:", "<w:pStyle w:val='Part'/>") +
               level(1, "decimal", "%1.%2", "<w:pStyle w:val='Chapter'/>") + "</w:abstractNum>" +
+              "<w:abstractNum w:abstractNumId='3'>" + level(0, "decimal", "Article %1") +
+              level(1, "decimal", "Section %2", "<w:lvlRestart w:val='0'/>") +
+              level(2, "decimal", "Line %3", "<w:lvlRestart w:val='1'/>") + "</w:abstractNum>" +
+              "<w:num w:numId='5'><w:abstractNumId w:val='3'/></w:num>" +
               "<w:num w:numId='1'><w:abstractNumId w:val='0'/></w:num><w:num w:numId='2'><w:abstractNumId "
               "w:val='1'/></w:num>"
               "<w:num w:numId='3'><w:abstractNumId w:val='0'/><w:lvlOverride w:ilvl='0'><w:startOverride w:val='1'/>"
@@ -247,6 +293,9 @@ TEST_CASE("ReadOffice: numbered paragraphs have their numbers", "[document]") {
   CHECK(read(styled("Birds", "Part") + styled("Herons", "Chapter") + styled("Otters", "Own") +
              styled("none", "Own", "<w:numPr><w:numId w:val='0'/></w:numPr>") + styled("Fish", "Part")) ==
         "Part 1: Birds\n1.1 Herons\n1.2 Otters\nnone\nPart 2: Fish\n");
+  CHECK(read(item("a", 5) + item("b", 5, 1) + item("c", 5, 2) + item("d", 5, 1) + item("e", 5, 2) + item("f", 5) +
+             item("g", 5, 1) + item("h", 5, 2)) ==
+        "Article 1 a\nSection 1 b\nLine 1 c\nSection 2 d\nLine 2 e\nArticle 2 f\nSection 3 g\nLine 1 h\n");
   // A deleted item is not counted, and what properties were before counts for nothing.
   CHECK(read(item("one", 1) +
              "<w:p><w:pPr><w:numPr><w:numId w:val='1'/></w:numPr><w:rPr><w:del/></w:rPr></w:pPr><w:del>" + Run("gone") +
@@ -290,6 +339,46 @@ TEST_CASE("ReadOffice: what an OpenDocument hides is left out or marked", "[docu
                        "<office:presentation><draw:page draw:style-name='dp1'><draw:frame><draw:image/><svg:desc>a "
                        "heron</svg:desc></draw:frame></draw:page></office:presentation>") ==
         "--- Slide 1 (hidden) ---\n[picture not shown: a heron]\n");
+}
+
+TEST_CASE("ReadOffice: cells without a text show their value, and what is encrypted is refused", "[document]") {
+  const auto cells = [](const std::string& all) {
+    return OpenDocumentOf("", "<office:spreadsheet><table:table table:name='T'><table:table-row>" + all +
+                                  "</table:table-row></table:table></office:spreadsheet>");
+  };
+  CHECK(cells("<table:table-cell office:value-type='float' office:value='42'/><table:table-cell "
+              "office:string-value='hello'/><table:table-cell office:value='7'><office:annotation><text:p>note</text:p>"
+              "</office:annotation></table:table-cell><table:table-cell office:value='1'><text:p/></table:table-cell>"
+              "<table:table-cell office:value='1'><text:p>one</text:p></table:table-cell>") ==
+        "--- Table T ---\n42\thello\t7\t\tone\n--- Comments ---\nnote\n");
+  try {
+    Office({{"content.xml", "\1\2"}, {"META-INF/manifest.xml", "<manifest><encryption-data/></manifest>"}});
+    FAIL("it was read");
+  } catch (const Unreadable& unreadable) {
+    CHECK(unreadable.why == "it is encrypted");
+  }
+}
+
+TEST_CASE("ReadOffice: what styles hide is left out, and what only a program can show is named", "[document]") {
+  const std::string styles = Xml("w:styles",
+                                 "<w:style w:styleId='H'><w:rPr><w:vanish/></w:rPr></w:style><w:style w:styleId='I'>"
+                                 "<w:basedOn w:val='H'/></w:style><w:style w:styleId='S'><w:basedOn w:val='H'/><w:rPr>"
+                                 "<w:vanish w:val='0'/></w:rPr></w:style>");
+  const auto paragraph = [](const std::string& style, const std::string& runs) {
+    return "<w:p><w:pPr><w:pStyle w:val='" + style + "'/></w:pPr>" + runs + "</w:p>";
+  };
+  CHECK(Docx(paragraph("N", Run("no", "<w:rStyle w:val='H'/>") + Run("seen", "<w:rStyle w:val='S'/>")) +
+                 paragraph("I", Run("no")) + "<w:altChunk/><w:p><w:r><w:pict><v:textpath xmlns:v='v' string='DRAFT'/>" +
+                 "</w:pict></w:r><w:r><w:sym w:font='Wingdings' w:char='F0FC'/><w:sym w:font='Symbol' w:char='F0AA'/>" +
+                 "<w:sym w:font='Arial' w:char='00FC'/></w:r></w:p>",
+             {{"word/styles.xml", styles}}) ==
+        "seen\n[embedded document not shown]\nDRAFT\u2713[symbol not shown]\u00fc\n");
+}
+
+TEST_CASE("ReadHtml: items of numbered lists have their numbers", "[document]") {
+  CHECK(Read(ReadHtml,
+             "<ol><li>a<ul><li>b</ul><li>c</ol><ol start=5><li><p>d</p><li value=9>e<li>f</ol><ul><li>g</ul>") ==
+        "1. a\n- b\n2. c\n5. d\n9. e\n10. f\n- g\n");
 }
 
 TEST_CASE("ReadHtml: what a browser hides is left out", "[document]") {
