@@ -328,6 +328,10 @@ Result<Options> LoadOptions(const Flags& flags, const Environment& environment, 
   const bool is_here = IsSameFile(folder, sources.here) || place.empty();
   Options options = TRY(Merged(sources, folder, is_here ? FolderLayer::Take::kOwnKeys : FolderLayer::Take::kChatKeys));
   TRY(CheckServer(options));
+  if (IsFile(options.data_dir)) {
+    return Fail(ErrorCode::kInvalidArgument,
+                VisibleLine(options.data_dir) + " is a file; --data-dir names the folder of the chats");
+  }
   // Last, so that the question shows the final options.
   const bool is_open = sources.config && !sources.is_named &&
                        OpenToTools(sources.config->path, options.workspace, ConfigFolder(environment).value_or(""));

@@ -43,7 +43,8 @@ Error SystemError(int error, const std::string& what, std::string io_message) {
       return MakeError(ErrorCode::kConflict, "the file exists already", std::move(detail));
     case ENOSPC:
     case EDQUOT:
-      return MakeError(ErrorCode::kStorageFull, "no space left to store this", std::move(detail));
+      return MakeError(ErrorCode::kStorageFull, "no space left to store this; make room on the disk, and try again",
+                       std::move(detail));
     case EACCES:
     case EPERM:
       return MakeError(ErrorCode::kIo, "there is no permission to do this", std::move(detail));

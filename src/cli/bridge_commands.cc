@@ -23,7 +23,8 @@ Exited RunBridge(const CommandLine& line, const Environment& environment, const 
   ServerLink link(line.flags, environment, named, /*restarts=*/false);
   TRY(OfUse(link.Check()));
   ::signal(SIGPIPE, SIG_IGN);  // the failed write ends this process when the client is gone
-  return Bridge(link, STDIN_FILENO, STDOUT_FILENO).Run();
+  const int status = Bridge(link, STDIN_FILENO, STDOUT_FILENO).Run();
+  return link.is_refused() ? kExitFailure : status;
 }
 
 }  // namespace

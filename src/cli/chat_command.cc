@@ -17,6 +17,7 @@
 #include "base/path.h"
 #include "base/private_file.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
 #include "client/archive/chat_reader.h"
@@ -128,6 +129,7 @@ Exited RunChat(const CommandLine& line, const Environment& environment) {
     if (message.empty()) return Misused("a command is needed, or a message (reprise --help says more)");
   }
   if (is_one_shot && message.find_first_not_of(" \t\r\n") == std::string::npos) return Misused("the message is empty");
+  if (!IsUtf8(message)) return Misused("the message is not UTF-8");
   if (line.bare && !is_one_shot && !output_is_terminal) {
     return Misused("a conversation needs a terminal; -p TEXT sends one message and prints the answer");
   }

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -28,9 +29,9 @@ CLI::Validator NumberFrom(double least, double most, const std::string& words) {
       "");
 }
 
-CLI::Validator NotEmpty() {
-  return CLI::Validator([](const std::string& text) { return text.empty() ? "it is empty" : std::string(); }, "");
-}
+// Texts that may be empty, or whose commands say more about it.
+constexpr std::array<std::string_view, 6> kMayBeEmpty = {"--prompt",   "PROMPT",  "TITLE",
+                                                         "--feedback", "COMMAND", "--result"};
 
 class Grammar {
  public:
@@ -123,6 +124,7 @@ class Grammar {
   Json Describe() const { return DescribeGrammar(app_); }
 
   std::variant<CommandLine, EarlyExit> Parse(int argc, const char* const* argv) {
+    RefuseEmpty(app_);
     has_separator_ = std::find(argv, argv + argc, std::string_view("--")) != argv + argc;
     try {
       app_.parse(argc, argv);
@@ -133,10 +135,10 @@ class Grammar {
     } catch (const CLI::ExtrasError&) {
       return NotExpected();
     } catch (const CLI::RequiredError& error) {
+      if (!app_.remaining(/*recurse=*/true).empty()) return NotExpected();
       // For `keys` without a subcommand.
       const CLI::App* const command = Deepest(&app_);
-      if (NamesBelow(*command).empty()) return Usage(error.what());
-      return app_.remaining(/*recurse=*/true).empty() ? CommandMissing(*command) : NotExpected();
+      return NamesBelow(*command).empty() ? Usage(error.what()) : CommandMissing(*command);
     } catch (const CLI::ArgumentMismatch& error) {
       const std::string what = error.what();
       const bool is_repeated = what.find("At Most 1 ") != std::string::npos;
@@ -145,6 +147,11 @@ class Grammar {
       return Usage(error.what());
     }
     const CLI::App* chosen = Deepest(&app_);
+    for (const char* talking : {"--prompt", "--continue", "--chat"}) {
+      const CLI::Option* const given = app_.get_option_no_throw(talking);
+      if (chosen != &app_ && given != nullptr && given->count() > 0)
+        return Usage(std::string(talking) + " does not go with the command " + NameOf(chosen));
+    }
     if (out_.opening && (chosen != &app_ || IsWordAlone())) return NotExpected();
     if (out_.opening && !out_.prompt.empty())
       return Usage("-p takes one message, and a conversation begins without it");
@@ -161,6 +168,15 @@ class Grammar {
   }
 
  private:
+  // An empty value, perhaps of a variable that is not set, would stand for none.
+  static void RefuseEmpty(CLI::App& app) {
+    const CLI::Validator not_empty([](const std::string& text) { return text.empty() ? "it is empty" : ""; }, "");
+    for (CLI::Option* option : app.get_options()) {
+      const bool may_be_empty = std::ranges::find(kMayBeEmpty, option->get_name()) != kMayBeEmpty.end();
+      if (option->get_items_expected_max() > 0 && !may_be_empty) option->check(not_empty);
+    }
+    for (CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; })) RefuseEmpty(*below);
+  }
   CLI::App* Add(const std::string& name, const std::string& help) { return app_.add_subcommand(name, help); }
 
   // Commands that run recorded interactions again.
@@ -194,8 +210,7 @@ class Grammar {
   void AddTest() {
     CLI::App* test = Add("test", "Test the agent of today with recorded chats, without a model or with one");
     test->add_option("WHAT", out_.arguments, "a folder of exported chats, one of them, CHAT, or CHAT/INTERACTION")
-        ->required()
-        ->check(NotEmpty());
+        ->required();
     CLI::Option* live = test->add_option("--live", out_.live.runs, "ask the model so many times in each turn")
                             ->type_name("N")
                             ->check(CLI::Range(1, 1000));
@@ -216,13 +231,12 @@ class Grammar {
     test->add_flag("--update", out_.update, "accept what has changed in requests: write it beside the chats");
     test->add_option("--record", out_.record, "write this stored chat into the folder WHAT, without secrets")
         ->type_name("CHAT")
-        ->check(NotEmpty())
         ->excludes(live);
     test->add_flag("--force", out_.force, "with --record: replace the file that is there");
     for (const auto& [name, file, help] : {std::tuple("--junit", &out_.reports.junit, "also write JUnit XML"),
                                            std::tuple("--markdown", &out_.reports.markdown, "also write Markdown"),
                                            std::tuple("--html", &out_.reports.html, "also write a page")}) {
-      test->add_option(name, *file, help)->type_name("FILE")->check(NotEmpty());
+      test->add_option(name, *file, help)->type_name("FILE");
     }
     AddColour(*test);
     AddSettings(*test, {"model", "prompt-dir", "workspace"});
@@ -249,11 +263,9 @@ class Grammar {
                      "CHAT/INTERACTION@EVENT, CHAT/INTERACTION, CHAT, an exported chat, or a folder of some")
         ->required();
     command->add_option("--model", out_.what_if.models, "ask this model; can be given several times")
-        ->type_name("MODEL")
-        ->check(NotEmpty());
+        ->type_name("MODEL");
     command->add_option("--say", changes.say, "in place of the turn's message; with @EVENT a further message there")
-        ->type_name("TEXT")
-        ->check(NotEmpty());
+        ->type_name("TEXT");
     command
         ->add_option_function<std::string>(
             "--answer", [&changes](const std::string& answer) { changes.answer = answer == "yes"; },
@@ -275,12 +287,11 @@ class Grammar {
         ->check(CLI::IsMember({"timeout", "error"}))
         ->excludes(result);
     CLI::Option* rules = command->add_option("--rules", out_.what_if.rules_file, "take tools.rules from this file");
-    rules->type_name("FILE")->check(NotEmpty());
+    rules->type_name("FILE");
     command
         ->add_option("--allow-effects", changes.allow_effects,
                      "this tool may act outside the copy; can be given several times")
-        ->type_name("TOOL")
-        ->check(NotEmpty());
+        ->type_name("TOOL");
     CLI::Option* times = command->add_option("--times", out_.what_if.times, "runs of each turn and model");
     times->type_name("N")->default_str("1")->check(CLI::Range(1, 1000));
     AddAsking(*command, nullptr);
@@ -298,8 +309,7 @@ class Grammar {
     CLI::App* bisect = Add("bisect", "Find which difference between a turn's recorded input and today's matters");
     bisect->add_option("WHAT", out_.argument, "CHAT/INTERACTION, or a turn of an exported chat")->required();
     bisect->add_option("--check", out_.check, "a file of checks, or a pattern for the answer (default: the same calls)")
-        ->type_name("CHECK")
-        ->check(NotEmpty());
+        ->type_name("CHECK");
     AddAsking(*bisect, nullptr);
     AddSettings(*bisect, {"model", "prompt-dir", "workspace"});
     AddReading(*bisect);
@@ -553,8 +563,6 @@ class Grammar {
   }
   void AddSettings(CLI::App& command, std::initializer_list<std::string_view> names) {
     for (const std::string_view name : names) AddSetting(command, *FindSetting(name));
-    // Or an empty variable would stand for the usual prompt.
-    if (CLI::Option* prompt = command.get_option_no_throw("--prompt-dir")) prompt->check(NotEmpty());
   }
   void AddTurns(CLI::App& command) {
     AddSettings(command, {"model", "data-dir", "workspace", "plain", "key-file", "passphrase-file", "approval-mode"});

@@ -95,11 +95,9 @@ int StatusOf(const Exited& exited) {
 
 int RunMain(int argc, const char* const* argv) {
   const auto parsed = ParseCommandLine(argc, argv);
-  if (const auto* exit = std::get_if<EarlyExit>(&parsed)) {
-    std::fputs(exit->text.c_str(), exit->status == kExitOk ? stdout : stderr);
-    return FlushOutput() ? exit->status : kExitFailure;
-  }
-  const int status = Dispatch(std::get<CommandLine>(parsed));
+  const auto* const exit = std::get_if<EarlyExit>(&parsed);
+  if (exit != nullptr) std::fputs(exit->text.c_str(), exit->status == kExitOk ? stdout : stderr);
+  const int status = exit != nullptr ? exit->status : Dispatch(std::get<CommandLine>(parsed));
   if (!FlushOutput()) return Complain(MakeError(ErrorCode::kIo, "the output could not be written"));
   return status;
 }

@@ -1,6 +1,7 @@
 #include "client/server_access.h"
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -10,6 +11,11 @@
 #include "store/file_names.h"
 
 namespace reprise {
+namespace {
+
+constexpr std::chrono::seconds kPatienceWithEnding{3};
+
+}  // namespace
 
 Result<std::optional<RunningServer>> NamedServer(const std::string& url, const Environment& environment) {
   const auto variable = environment("REPRISE_URL");
@@ -45,11 +51,23 @@ Result<std::unique_ptr<ServerClient>> ConnectTo(const RunningServer& server, con
 
 Result<std::unique_ptr<ServerClient>> OpenServer(const std::string& url, const Options& options,
                                                  const Environment& environment) {
-  auto server = NamedServer(url, environment);
-  if (server && !*server) server = FindServer(options);
-  if (!server) return Fail(std::move(server.error()));
-  if (!*server) return nullptr;
-  return ConnectTo(**server, options);
+  if (const auto named = TRY(NamedServer(url, environment))) return ConnectTo(*named, options);
+  const auto deadline = DirectoryLock::Clock::now() + kPatienceWithEnding;
+  const std::string lock_file = LockFile(options.data_dir);
+  for (bool has_settled = false;;) {
+    const auto found = FindServer(options);
+    if (!found && found.error().Is(Reason::kStoreLocked) && !std::exchange(has_settled, true) &&
+        DirectoryLock::AwaitSettled(lock_file, deadline))
+      continue;
+    if (!found) return Fail(found.error());
+    if (!*found) return nullptr;
+    auto client = TRY(ConnectTo(**found, options));
+    // A server that answers stays while this client is connected. One whose own client is gone may just be ending.
+    const auto there = client->Call("GET", "/healthz");
+    const Loss loss = there ? Loss::kNone : HowLost(there.error());
+    const bool is_ending = loss == Loss::kNeverReached || loss == Loss::kEnding;
+    if (!is_ending || !DirectoryLock::AwaitRelease(lock_file, deadline)) return client;
+  }
 }
 
 Result<void> ForEachChat(const std::function<Result<Json>(const std::string& path)>& get,

@@ -44,7 +44,8 @@ Loss HowLost(const Error& error);
 // A client that sends the token of the configured file, if there is one. Fails as ReadToken does.
 Result<std::unique_ptr<ServerClient>> ConnectTo(const RunningServer& server, const Options& options);
 
-// A client of the named server, or else of the one that uses the data folder; null if there is neither.
+// A client of the named server, or else of the one that uses the data folder; null if there is neither. Waits for a
+// server that is ending.
 Result<std::unique_ptr<ServerClient>> OpenServer(const std::string& url, const Options& options,
                                                  const Environment& environment);
 

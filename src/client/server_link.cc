@@ -45,7 +45,9 @@ Result<void> ServerLink::Find(const std::string& cwd) {
   options_ = TRY(Load());
   // The folder open in the editor, unless the settings name another.
   if (!cwd.empty() && !is_chosen && options_.workspace == Options().workspace) start_flags_["workspace"] = cwd;
-  found_ = TRY(FindOrStartServer(start_flags_, environment_, own_));
+  auto found = FindOrStartServer(start_flags_, environment_, own_);
+  is_refused_ = !found && found.error().Is(Reason::kOtherSettings);
+  found_ = TRY(std::move(found));
   has_started_ = own_ != nullptr;
   return {};
 }

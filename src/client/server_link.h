@@ -39,6 +39,8 @@ class ServerLink {
   // "no_such_workspace", "workspace_not_allowed".
   Result<std::string> WorkspaceAt(const std::string& folder);
   bool is_reached() const { return server_ != nullptr; }
+  // The server of the data folder runs with another configuration than this client.
+  bool is_refused() const { return is_refused_; }
 
   // REQUIRES, of all below: Reach was successful.
   ServerClient& server() { return *server_; }
@@ -80,6 +82,7 @@ class ServerLink {
   std::unique_ptr<OwnServer> own_;
   std::optional<RunningServer> found_;  // until Connect
   bool has_started_ = false;            // whether this client ever started a server
+  bool is_refused_ = false;
   std::unique_ptr<ServerClient> server_;
   std::string workspace_, approval_mode_, folder_, model_;
   std::string flag_model_;  // --model as a full name; empty: not given

@@ -11,6 +11,7 @@
 #include <exception>
 #include <memory>
 
+#include "base/text.h"
 #include "document/readers.h"
 
 namespace reprise::document {
@@ -69,7 +70,13 @@ Archive::Archive(int fd) : fd_(fd) {
   unpacked_ = 0;
 }
 
-bool Archive::Has(std::string_view name) const { return std::ranges::find(names_, name) != names_.end(); }
+bool Archive::IsSame(std::string_view one, std::string_view other) {
+  return std::ranges::equal(one, other, [](char a, char b) { return LowerCase(a) == LowerCase(b); });
+}
+
+bool Archive::Has(std::string_view name) const {
+  return std::ranges::any_of(names_, [&](const std::string& each) { return IsSame(each, name); });
+}
 
 void Archive::Count(std::uint64_t bytes) {
   if (bytes > kMaxBytes) {
@@ -148,6 +155,11 @@ std::string Element::Attribute(std::string_view name, std::string_view prefix) c
   }
   xmlTextReaderMoveToElement(reader);
   return value;
+}
+
+bool IsOn(const Element& element) {
+  const std::string value = element.Attribute("val");
+  return value.empty() || value == "1" || value == "true" || value == "on";
 }
 
 void ReadXml(const Archive::Read& read, const XmlHandler& handler, const std::function<bool()>& done) {

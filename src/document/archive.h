@@ -23,7 +23,9 @@ class Archive {
   explicit Archive(int fd);
 
   const std::vector<std::string>& names() const { return names_; }
+  // Whether there is such an entry; letters of ASCII match in either case, as in all packages of office programs.
   bool Has(std::string_view name) const;
+  static bool IsSame(std::string_view one, std::string_view other);
 
   // Reads up to `size` bytes of an entry into `buffer`; 0 at its end.
   using Read = std::function<std::size_t(char* buffer, std::size_t size)>;
@@ -52,6 +54,9 @@ class Element {
   void* const reader_;
   const std::string_view name_;
 };
+
+// True unless the element, a switch such as w:vanish, has a value that turns it off.
+bool IsOn(const Element& element);
 
 struct XmlHandler {
   std::function<void(const Element&)> begin{};

@@ -70,7 +70,8 @@ void ListNumbers::LearnList(const Element& element) {
   if (name == "numFmt") level->form = value;
   if (name == "lvlText") level->text = value;
   if (name == "pStyle") level->style = value;
-  if (name == "isLgl") level->is_plain = value != "0" && value != "false";
+  if (name == "lvlRestart") level->restart = static_cast<std::size_t>(NumberOf(value));
+  if (name == "isLgl") level->is_plain = IsOn(element);
   if (name == "suff" && value == "nothing") level->after.clear();
 }
 
@@ -79,6 +80,7 @@ void ListNumbers::LearnStyle(const Element& element) {
   if (styles_.size() > kMostLists) return;
   if (name == "style") style_ = element.Attribute("styleId");
   if (name == "basedOn") styles_[style_].style = element.Attribute("val");
+  if (name == "vanish") styles_[style_].is_hidden = IsOn(element);
   if (name == "numId") styles_[style_].list = element.Attribute("val");
   if (name == "ilvl") styles_[style_].level = element.Attribute("val");
 }
@@ -92,6 +94,16 @@ ListNumbers::Definition* ListNumbers::DefinitionOf(const List& list) {
   const auto other = style == styles_.end() ? lists_.end() : lists_.find(style->second.list.value_or(""));
   if (other != lists_.end()) found = definitions_.find(other->second.definition);
   return found == definitions_.end() ? nullptr : &found->second;
+}
+
+bool ListNumbers::IsHidden(std::string name) const {
+  for (int i = 0; i < kMostDerived; ++i) {
+    const auto style = styles_.find(name);
+    if (style == styles_.end()) break;
+    if (style->second.is_hidden) return *style->second.is_hidden;
+    name = style->second.style;
+  }
+  return false;
 }
 
 std::string ListNumbers::Next(Place place) {
@@ -118,11 +130,13 @@ std::string ListNumbers::Next(Place place) {
   }
   list.has_begun = true;
   ++definition->counts[at];
-  std::fill(definition->counts.begin() + static_cast<std::ptrdiff_t>(at) + 1, definition->counts.end(), 0);
   const auto level = [&](std::size_t i) -> const Level* {
     const auto& known = list.levels[i] ? list.levels[i] : definition->levels[i];
     return known ? &*known : nullptr;
   };
+  for (std::size_t i = at + 1; i < kLevels; ++i) {
+    if (level(i) == nullptr || at < level(i)->restart) definition->counts[i] = 0;
+  }
   const Level* const own = level(at);
   if (own == nullptr) return {};
   if (own->form == "bullet") return "- ";

@@ -18,10 +18,12 @@ class ListNumbers {
   struct Place {
     std::optional<std::string> list{}, level{};  // w:numId, w:ilvl
     std::string style{};                         // of the paragraph, or the one that a style is based on
+    std::optional<bool> is_hidden{};             // of a style: its text
   };
 
   void LearnList(const Element& element);
   void LearnStyle(const Element& element);
+  bool IsHidden(std::string style) const;
   // The number of the next paragraph as it is shown, with a blank: "§3. ", "a) ", "- ". Empty if it has none.
   std::string Next(Place place);
 
@@ -30,7 +32,8 @@ class ListNumbers {
   struct Level {
     int start = 1;
     std::string form = "decimal", text{}, style{}, after = " ";
-    bool is_plain = false;  // all numbers in it are decimal
+    bool is_plain = false;          // all numbers in it are decimal
+    std::size_t restart = kLevels;  // it begins anew after levels before this one
   };
   using Levels = std::array<std::optional<Level>, kLevels>;
   struct Definition {

@@ -51,5 +51,5 @@ int main(int argc, char** argv) {
   } catch (const std::exception&) {
     return Refuse("it is damaged");
   }
-  return Print(out.text()) ? 0 : 1;
+  return Print(out.Told()) ? 0 : 1;
 }

@@ -245,6 +245,8 @@ std::string Fraction(double value, std::size_t digits, std::int64_t fixed, bool 
   return has_whole && whole != 0 ? General(whole) + " " + part : part;
 }
 
+bool IsComma(const Token& token) { return token.kind == Token::Kind::kSign && token.text == ","; }
+
 bool IsPlace(const Token& token) {
   return token.kind == Token::Kind::kSign && (token.text == "0" || token.text == "#" || token.text == "?");
 }
@@ -312,18 +314,14 @@ std::string Number(double value, const Section& section) {
   }
   value *= std::pow(100, percent);
   // A comma between places groups thousands; one after the last integer place divides by a thousand.
-  const std::size_t whole_end = std::min({point, exponent, last + 1});
+  std::size_t whole_end = std::min({point, exponent, last + 1}), end_of_whole = std::min(exponent, last + 1);
+  while (whole_end > first && IsComma(tokens[whole_end - 1])) value /= 1000, --whole_end;
+  while (end_of_whole < tokens.size() && IsComma(tokens[end_of_whole])) value /= 1000, ++end_of_whole;
   bool groups = false;
   std::size_t places = 0, zeros = 0;
   for (std::size_t i = first; i < whole_end; ++i) {
     if (IsPlace(tokens[i])) ++places, zeros += tokens[i].text == "0" || zeros > 0;
-    if (tokens[i].text == "," && tokens[i].kind == Token::Kind::kSign) groups = true;
-  }
-  std::size_t end_of_whole = std::min(exponent, last + 1);
-  while (end_of_whole < tokens.size() && tokens[end_of_whole].kind == Token::Kind::kSign &&
-         tokens[end_of_whole].text == ",") {
-    value /= 1000;
-    ++end_of_whole;
+    if (IsComma(tokens[i])) groups = true;
   }
   std::size_t decimals = 0, least_decimals = 0;
   if (point < tokens.size()) {

@@ -71,7 +71,7 @@ class FirstAlternative {
 void ReadEntryUntil(Archive& archive, std::string_view name, const XmlHandler& handler,
                     const std::function<bool()>& done) {
   FirstAlternative first(handler);
-  archive.ForEach([&](const std::string& each) { return each == name; },
+  archive.ForEach([&](const std::string& each) { return Archive::IsSame(each, name); },
                   [&](const std::string&, const Archive::Read& read) { ReadXml(read, first.Handler(), done); });
 }
 
@@ -145,7 +145,7 @@ std::string RootOf(Archive& archive, const std::string& entry) {
 
 // The number in "ppt/slides/slide12.xml"; 0 if the name has another form.
 unsigned NumberIn(const std::string& name, std::string_view before) {
-  if (!name.starts_with(before) || !name.ends_with(".xml")) return 0;
+  if (!LowerCase(name).starts_with(before) || !LowerCase(name).ends_with(".xml")) return 0;
   const std::string digits = name.substr(before.size(), name.size() - before.size() - 4);
   if (digits.empty() || digits.size() > 6 || digits.find_first_not_of("0123456789") != std::string::npos) return 0;
   return static_cast<unsigned>(std::atoi(digits.c_str()));
@@ -191,9 +191,13 @@ void AddParts(Archive& archive, const std::vector<Relationship>& relationships,
   std::set<std::string> seen;
   for (const auto& [kind, heading] : kinds) {
     for (const Relationship& each : relationships) {
-      if (each.kind != kind || !archive.Has(each.entry)) continue;
+      if (each.kind != kind) continue;
       AddSection(
-          out, heading, [&](Output& more) { ReadParagraphs(archive, each.entry, more); }, seen);
+          out, heading,
+          [&](Output& more) {
+            archive.Has(each.entry) ? ReadParagraphs(archive, each.entry, more) : more.Add("[missing in the file]");
+          },
+          seen);
     }
   }
 }
@@ -226,19 +230,19 @@ void ReadDocx(Archive& archive, const std::string& document, Output& out) {
 std::vector<std::string> Slides(Archive& archive, const std::string& presentation, const Output& out) {
   std::map<std::string, std::string> entries;
   for (const Relationship& each : RelationshipsOf(archive, presentation, out)) {
-    if (each.kind == "slide" && archive.Has(each.entry)) entries[each.id] = each.entry;
+    if (each.kind == "slide") entries[each.id] = each.entry;
   }
-  std::vector<std::string> slides;
+  std::vector<std::string> slides;  // some may be missing
   ReadEntry(archive, presentation,
             {.begin =
                  [&](const Element& element) {
                    if (element.name() != "sldId") return;
                    // Two attributes have this local name; r:id is the relationship's.
-                   const auto found = entries.find(element.Attribute("id", "r"));
-                   if (found != entries.end()) slides.push_back(found->second);
+                   slides.push_back(entries[element.Attribute("id", "r")]);
                  }},
             out);
-  return slides.empty() ? Numbered(archive, "ppt/slides/slide") : slides;
+  const bool has_any = std::ranges::any_of(slides, [&](const std::string& entry) { return archive.Has(entry); });
+  return has_any ? slides : Numbered(archive, "ppt/slides/slide");
 }
 
 void ReadPptx(Archive& archive, const std::string& presentation, Output& out) {
@@ -253,7 +257,8 @@ void ReadPptx(Archive& archive, const std::string& presentation, Output& out) {
                           is_read = true;
                         }},
                    [&] { return is_read; });
-    out.Heading("--- Slide " + std::to_string(++number) + (is_hidden ? " (hidden)" : "") + " ---");
+    out.Heading("--- Slide " + std::to_string(++number) + (is_hidden ? " (hidden)" : "") +
+                (archive.Has(slide) ? " ---" : " (missing in the file) ---"));
     ReadParagraphs(archive, slide, out);
     const auto relationships = RelationshipsOf(archive, slide, out);
     AddParts(archive, relationships,
@@ -264,6 +269,24 @@ void ReadPptx(Archive& archive, const std::string& presentation, Output& out) {
 
 // --- xlsx
 // --------------------------------------------------------------------------------------------------------------
+
+// A text of a spreadsheet, in which _x000D_ stands for a character that XML cannot hold. Drops control characters.
+std::string Unescaped(std::string text) {
+  for (std::size_t at = 0; (at = text.find("_x", at)) != std::string::npos;) {
+    const std::string digits = text.substr(at + 2, 4);
+    const bool is_code = text.substr(std::min(at + 6, text.size()), 1) == "_" && digits.size() == 4 &&
+                         std::ranges::all_of(digits, [](char c) { return HexDigit(c) >= 0; });
+    if (!is_code) {
+      at += 2;
+      continue;
+    }
+    const auto code = static_cast<char32_t>(std::strtoul(digits.c_str(), nullptr, 16));
+    const std::string sign = code >= 0x20 || code == '\t' || code == '\n' ? Utf8Of(code) : std::string();
+    text.replace(at, 7, sign);
+    at += sign.size();
+  }
+  return text;
+}
 
 std::vector<std::string> SharedStrings(Archive& archive, const std::string& entry, const Output& out) {
   std::vector<std::string> strings;
@@ -284,6 +307,8 @@ std::vector<std::string> SharedStrings(Archive& archive, const std::string& entr
                                  if (name == "t") --in_text;
                                  if (name == "rPh") --in_phonetic;
                                  if (name == "r") raised = 0;
+                                 if (name == "si" && !strings.empty())
+                                   strings.back() = Unescaped(std::move(strings.back()));
                                },
                            .text =
                                [&](std::string_view text) {
@@ -355,9 +380,10 @@ Workbook ReadWorkbook(Archive& archive, const std::string& workbook, const Outpu
                                     entries[element.Attribute("id")], state == "hidden" || state == "veryHidden"});
            }},
       out);
-  std::erase_if(book.sheets, [&](const Sheet& sheet) { return !archive.Has(sheet.entry); });
-  if (book.sheets.empty()) {
-    for (std::string& entry : Numbered(archive, "xl/worksheets/sheet")) book.sheets.push_back({entry, {}, entry});
+  if (std::ranges::none_of(book.sheets, [&](const Sheet& sheet) { return archive.Has(sheet.entry); })) {
+    auto numbered = Numbered(archive, "xl/worksheets/sheet");
+    if (!numbered.empty()) book.sheets.clear();
+    for (std::string& entry : numbered) book.sheets.push_back({entry, {}, entry});
   }
   book.strings = SharedStrings(archive, EntryOf(archive, relationships, "sharedStrings", "xl/sharedStrings.xml"), out);
   book.formats = Formats(archive, EntryOf(archive, relationships, "styles", "xl/styles.xml"), out);
@@ -416,7 +442,6 @@ class Row {
     if (at_ > 0) out_.EndLine();
     at_ = 0;
   }
-  std::size_t at() const { return at_; }
 
  private:
   Output& out_;
@@ -427,7 +452,8 @@ void ReadSheet(Archive& archive, const Sheet& sheet, const Workbook& book, Outpu
   std::string type, value, formula;
   std::size_t column = 0, style = 0;
   int in_value = 0, in_formula = 0, in_phonetic = 0;
-  bool is_hidden = false;  // the row
+  bool is_hidden = false;                        // the row
+  bool has_formula = false, has_result = false;  // the cell
   HiddenColumns hidden;
   Row row(out);
   const auto is_on = [](const std::string& flag) { return flag == "1" || flag == "true"; };
@@ -435,32 +461,37 @@ void ReadSheet(Archive& archive, const Sheet& sheet, const Workbook& book, Outpu
     return static_cast<std::size_t>(std::strtoull(text.c_str(), nullptr, 10));
   };
   const auto end_cell = [&] {
-    if (value.empty() && !formula.empty()) value = "=" + formula;  // the file has no cached result
+    if (has_formula && !has_result)
+      return row.Add(column, formula.empty() ? "(formula without a result)" : "=" + formula);
     if (value.empty()) return;
     if (type == "s") {
       const std::size_t number = number_in(value);
-      value = number < book.strings.size() ? book.strings[number] : "";
+      value = number < book.strings.size() ? book.strings[number] : "[text not found]";
     } else if (type == "b") {
       value = value == "1" ? "TRUE" : "FALSE";
     } else if (type.empty() || type == "n") {
       value = FormatNumber(value, style < book.formats.size() ? book.formats[style] : "General", book.from_1904);
+    } else {
+      value = Unescaped(std::move(value));
     }
-    row.Add(column == 0 ? row.at() + 1 : column, value);
+    row.Add(column, value);
   };
   ReadEntry(archive, sheet.entry,
             {.begin =
                  [&](const Element& element) {
                    if (element.name() == "c") {
                      type = element.Attribute("t");
-                     column = ColumnOf(element.Attribute("r"));
+                     const std::size_t named = ColumnOf(element.Attribute("r"));
+                     column = named == 0 ? column + 1 : named;
                      style = number_in(element.Attribute("s"));
                      value.clear();
                      formula.clear();
+                     has_formula = has_result = false;
                    }
-                   if (element.name() == "v" || element.name() == "t") ++in_value;
-                   if (element.name() == "f") ++in_formula;
+                   if (element.name() == "v" || element.name() == "t") ++in_value, has_result = true;
+                   if (element.name() == "f") ++in_formula, has_formula = true;
                    if (element.name() == "rPh") ++in_phonetic;
-                   if (element.name() == "row") row.End(), is_hidden = is_on(element.Attribute("hidden"));
+                   if (element.name() == "row") row.End(), column = 0, is_hidden = is_on(element.Attribute("hidden"));
                    if (element.name() == "col" && is_on(element.Attribute("hidden")))
                      hidden.Add(number_in(element.Attribute("min")), number_in(element.Attribute("max")));
                    if (element.name() == "sheetData") hidden.Tell(out);
@@ -521,7 +552,8 @@ void ReadBesideCells(Archive& archive, const Sheet& sheet, Output& out) {
 void ReadXlsx(Archive& archive, const std::string& workbook, Output& out) {
   const Workbook book = ReadWorkbook(archive, workbook, out);
   for (const Sheet& sheet : book.sheets) {
-    out.Heading("--- Sheet " + sheet.name + (sheet.is_hidden ? " (hidden)" : "") + " ---");
+    out.Heading("--- Sheet " + sheet.name + (sheet.is_hidden ? " (hidden)" : "") +
+                (archive.Has(sheet.entry) ? " ---" : " (missing in the file) ---"));
     ReadSheet(archive, sheet, book, out);
     ReadBesideCells(archive, sheet, out);
   }
@@ -640,10 +672,15 @@ class OpenDocument {
     if (name == "annotation") ++in_comment_;
     if (name == "p" || name == "h") {
       if (in_paragraph_ > 0) Space();  // a paragraph in a box within another
+      if (in_comment_ == 0) value_.clear();
       ++in_paragraph_;
     }
     if (name == "table-cell" || name == "covered-table-cell") {
-      if (in_cell_++ == 0) cell_.clear(), cell_times_ = Times(element, "number-columns-repeated");
+      if (in_cell_++ == 0) {
+        cell_.clear(), cell_times_ = Times(element, "number-columns-repeated");
+        for (const char* kind : {"string-value", "date-value", "time-value", "boolean-value", "value"})
+          if (value_.empty()) value_ = element.Attribute(kind);
+      }
     }
     const auto is_hidden = [](const Element& part) {
       return part.Attribute("visibility") == "collapse" || part.Attribute("visibility") == "filter";
@@ -686,6 +723,7 @@ class OpenDocument {
   }
 
   void EndCell() {
+    if (const std::string value = std::exchange(value_, {}); cell_.empty()) cell_ = value;
     while (cell_.ends_with(' ')) cell_.pop_back();
     const std::size_t shown = cell_.empty() ? 0 : std::min(cell_times_, kMaxRepeated);
     for (std::size_t i = 0; i < shown; ++i) cells_.emplace_back(column_ + i + 1, cell_);
@@ -713,6 +751,7 @@ class OpenDocument {
   Row row_;
   std::vector<std::pair<std::size_t, std::string>> cells_;  // the row's, with column and text
   std::string cell_, notes_, comments_;
+  std::string value_;                    // of the cell, as long as it has no text
   std::string style_, description_;      // of the frame
   std::set<std::string> hiding_;         // styles, each behind its family
   std::map<std::string, bool> raising_;  // styles; true for subscript
@@ -754,6 +793,10 @@ void ReadMasterPages(Archive& archive, Output& out) {
 
 void ReadOpenDocument(Archive& archive, Output& out) {
   if (!archive.Has("content.xml")) throw Unreadable{"it has no content.xml"};
+  const auto refuse_encrypted = [](const Element& element) {
+    if (element.name() == "encryption-data") throw Unreadable{"it is encrypted"};
+  };
+  ReadEntry(archive, "META-INF/manifest.xml", {.begin = refuse_encrypted}, out);
   OpenDocument document(out);
   ReadEntry(archive, "styles.xml", {.begin = [&](const Element& element) { document.LearnStyle(element); }}, out);
   ReadEntry(archive, "content.xml", document.Handler(), out);

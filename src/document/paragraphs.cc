@@ -1,6 +1,7 @@
 #include "document/paragraphs.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <utility>
 
@@ -9,17 +10,29 @@
 namespace reprise::document {
 namespace {
 
-// True unless the element, a switch such as w:vanish, has a value that turns it off.
-bool IsOn(const Element& element) {
-  const std::string value = element.Attribute("val");
-  return value.empty() || value == "1" || value == "true" || value == "on";
-}
+// The usual signs of Wingdings.
+constexpr std::array<std::pair<unsigned, char32_t>, 12> kWingdings = {{{0x6c, 0x25cf},
+                                                                       {0x6e, 0x25a0},
+                                                                       {0x6f, 0x2610},
+                                                                       {0xa7, 0x25aa},
+                                                                       {0xa8, 0x2610},
+                                                                       {0xd8, 0x27a2},
+                                                                       {0xdf, 0x2190},
+                                                                       {0xe0, 0x2192},
+                                                                       {0xfb, 0x2717},
+                                                                       {0xfc, 0x2713},
+                                                                       {0xfd, 0x2612},
+                                                                       {0xfe, 0x2611}}};
 
-// The character of a w:sym; empty if only its font defines it.
+// The character of a w:sym.
 std::string SymbolOf(const Element& element) {
+  const std::string font = element.Attribute("font");
   const unsigned long code = std::strtoul(element.Attribute("char").c_str(), nullptr, 16);
-  return code < 0x20 || code > 0xffff || (code >= 0xd800 && code < 0xf900) ? std::string()
-                                                                           : Utf8Of(static_cast<char32_t>(code));
+  const bool is_of_font = font == "Symbol" || font.starts_with("Wingdings") || font == "Webdings";
+  if (!is_of_font && code >= 0x20 && code <= 0xffff && (code < 0xd800 || code >= 0xf900))
+    return Utf8Of(static_cast<char32_t>(code));
+  const auto sign = std::ranges::find(kWingdings, code & 0xff, [](const auto& each) { return each.first; });
+  return font == "Wingdings" && sign != kWingdings.end() ? Utf8Of(sign->second) : NotShown("symbol", {});
 }
 
 }  // namespace
@@ -77,6 +90,8 @@ bool Paragraphs::Hides(const Element& element) const {
   if (name == "vanish") return in_run_ > 0 && IsOn(element);
   if (name == "del" || name == "hidden") return in_row_properties_ > 0 && IsOn(element);
   if (name == "cNvPr") return !element.Attribute("hidden").empty() && element.Attribute("hidden") != "0";
+  if ((name == "rStyle" && in_run_ > 0) || (name == "pStyle" && in_paragraph_properties_ > 0))
+    return lists_ != nullptr && lists_->IsHidden(element.Attribute("val"));
   return name == "cellDel" || (name == "vMerge" && element.Attribute("val") != "restart");
 }
 
@@ -112,6 +127,8 @@ void Paragraphs::Begin(const Element& element) {
   if (name == "br" || name == "cr") in_cell_ > 0 ? out_.AddSpace() : out_.Add("\n");
   if (name == "noBreakHyphen") out_.Add("\u2011");
   if (name == "sym") out_.Add(SymbolOf(element));
+  if (name == "textpath") out_.AddSpace(), out_.Add(element.Attribute("string"));
+  if (name == "altChunk") out_.EndLine(), out_.Add(NotShown("embedded document", {})), out_.EndLine();
   if (name == "footnoteReference") Refer(footnotes_, element, "[");
   if (name == "endnoteReference") Refer(endnotes_, element, "[endnote ");
   if (name == "footnote" || name == "endnote") {

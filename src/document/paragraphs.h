@@ -34,8 +34,8 @@ class Paragraphs {
   void TakeProperty(const Element& element);
   // Moved or deleted text, properties of before, phonetic guides and slide numbers.
   bool IsLeftOut(const Element& element) const;
-  // Whether it is a property that hides its element: a hidden run, row or shape, a deleted row or cell, or a cell that
-  // only continues the one above it.
+  // Whether it is a property that hides its element: a hidden run, a style that hides, a hidden row or shape, a deleted
+  // row or cell, or a cell that only continues the one above it.
   bool Hides(const Element& element) const;
   void Refer(NoteNumbers* numbers, const Element& element, const char* before);
   void Begin(const Element& element);

@@ -4,16 +4,23 @@
 #include <string>
 #include <string_view>
 
+#include "base/text.h"
+
 namespace reprise::document {
 
-// Gathers the text. Collapses blank lines and spaces; ignores text beyond its limit.
+// Gathers the text. Collapses blank lines and spaces. Cuts the text at its limit, in front of a character.
 class Output {
  public:
   static constexpr std::size_t kMaxBytes = 4u << 20;
+  static constexpr std::string_view kCut = "\n[cut here: the document has more text than 4 MiB]\n";
 
-  bool full() const { return text_.size() >= kMaxBytes; }
+  // Something did not fit.
+  bool full() const { return full_; }
   void Add(std::string_view text) {
-    if (!full()) text_ += text.substr(0, kMaxBytes - text_.size());
+    if (full_) return;
+    full_ = text.size() > kMaxBytes - text_.size();
+    if (full_) text = text.substr(0, kMaxBytes - text_.size());
+    text_ += text.substr(0, text.size() - (full_ ? IncompleteUtf8Tail(text) : 0));
   }
   // Adds layout white space: one space, but none at the beginning of a line.
   void AddSpace() {
@@ -30,9 +37,12 @@ class Output {
     EndLine();
   }
   const std::string& text() const { return text_; }
+  // The text, with a note at its end if it was cut.
+  std::string Told() const { return full_ ? text_ + std::string(kCut) : text_; }
 
  private:
   std::string text_;
+  bool full_ = false;
 };
 
 // Thrown to end the reading; `why` is for people: "it is encrypted".
@@ -44,7 +54,8 @@ struct Unreadable {
 // Invalid characters become U+FFFD.
 void ReadEncodedText(Output& out);
 
-// Extracts the text of the HTML page on stdin, without scripts, styles and tags. Fetches nothing. Throws Unreadable.
+// Extracts the text of the HTML page on stdin, without scripts, styles and tags. Fetches nothing. Invalid characters
+// become U+FFFD, or are read as Windows-1252 if the page is in UTF-8. Throws Unreadable.
 void ReadHtml(Output& out);
 
 // Extracts the text of the document in the ZIP archive on stdin: docx, xlsx, pptx (Office Open XML), odt, ods, odp

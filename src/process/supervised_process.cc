@@ -266,7 +266,9 @@ Result<SupervisedProcess> SupervisedProcess::Start(const Command& command, Strea
                             .environment = environment.data(),
                             .input_fd = input->read ? input->read.get() : null_fd.get(),
                             .output_fd = output->write.get(),
-                            .errors_fd = separate ? errors->write.get() : output->write.get(),
+                            .errors_fd = separate        ? errors->write.get()
+                                         : command.quiet ? null_fd.get()
+                                                         : output->write.get(),
                             .extra_fds = ExtraFor(extra, command.extra_descriptors),
                             .null_fd = null_fd.get(),
                             .control_fd = control->read.get(),

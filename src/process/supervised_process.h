@@ -25,6 +25,7 @@ struct Command {
   std::vector<int> extra_descriptors = {};
   std::uint64_t memory_bytes = 0;  // limit for each process; 0: no limit
   std::uint64_t file_bytes = 0;    // limit for each file that it writes; 0: no limit
+  bool quiet = false;              // its stderr is discarded (Streams::kOutput)
   bool confined = false;           // gets no session keys, and is killed first when memory runs out
 };
 
@@ -39,7 +40,7 @@ class SupervisedProcess {
   static void Spare(pid_t child);
 
   enum class Streams {
-    kOutput,    // stdin is Command::input; output() carries stdout and stderr
+    kOutput,    // stdin is Command::input; output() carries stdout and, unless quiet, stderr
     kSeparate,  // input() is stdin, output() is stdout, errors() is stderr
   };
   // kUnavailable if the system is out of descriptors or processes. A program that cannot be executed shows later, in

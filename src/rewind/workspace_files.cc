@@ -285,6 +285,11 @@ Result<void> WorkspaceFiles::Stage(const std::string& staging, const std::string
     if (written < 0 && errno != EINTR) return Fail(WorkspaceError(errno));
     if (written > 0) content.remove_prefix(static_cast<std::size_t>(written));
   }
+  // The group of the file in place, if the system allows that. A deleted file gets that of new files.
+  const auto target = TRY(Open(path, /*make_parents=*/false));
+  struct stat status {};
+  if (target && ::fstatat(target->parent.get(), target->name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
+    static_cast<void>(::fchown(file.get(), static_cast<uid_t>(-1), status.st_gid) == 0);
   if (::fchmod(file.get(), version.mode & 0777) != 0) return Fail(WorkspaceError(errno));
   if (sync && ::fsync(file.get()) != 0) return Fail(WorkspaceError(errno));
   return {};

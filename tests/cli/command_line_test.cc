@@ -60,12 +60,22 @@ TEST_CASE("ParseCommandLine: what is no number is no amount, and an empty text i
                                                                 {"test", "s", "--junit", ""},
                                                                 {"test", "s", "--prompt-dir", ""},
                                                                 {"what-if", "c", "--say", ""},
+                                                                {"--chat", "", "-p", "hello"},
+                                                                {"--url", "", "-p", "hello"},
+                                                                {"--model=", "-p", "hello"},
+                                                                {"chat", ""},
+                                                                {"rm", ""},
+                                                                {"restore", ""},
+                                                                {"fork", "c", "--as", ""},
+                                                                {"export", "c", "-o", ""},
+                                                                {"serve", "--data-dir", ""},
                                                                 {"what-if", "c", "--rules="},
                                                                 {"what-if", "c", "--model", ""},
                                                                 {"bisect", "c", "--check", ""}}) {
     INFO(line[1]);
     CHECK(Ended(line).status == kExitUsage);
   }
+  CHECK(Ended({"--chat", "", "-p", "hello"}).text == "reprise: --chat: it is empty (reprise --help says more)\n");
   CHECK(Understood({"what-if", "c@2", "--result", ""}).what_if.changes.result == "");  // a tool may say nothing
 }
 
@@ -124,6 +134,13 @@ TEST_CASE("ParseCommandLine: wrong usage is named in words", "[command-line]") {
   CHECK(Ended({"-p", "a", "-p", "b"}).text == "reprise: --prompt can be given only once (reprise --help says more)\n");
   CHECK(Ended({"--", "hello", "--data-dir", "d"}).text ==
         "reprise: \"--data-dir\" is one argument too many (reprise --help says more; flags go before --)\n");
+  CHECK(Ended({"-p", "hello", "rm", "c"}).text ==
+        "reprise: --prompt does not go with the command rm (reprise --help says more)\n");
+  CHECK(Ended({"--continue", "ls"}).text.starts_with("reprise: --continue does not go with the command ls"));
+  CHECK(Ended({"--chat", "c", "keys", "list"}).text.starts_with("reprise: --chat does not go with the command keys l"));
+  CHECK(Understood({"--data-dir", "d", "rm", "c"}).flags.at("data-dir") == "d");
+  CHECK(Ended({"cat", "--nothing"}).text.starts_with("reprise: there is no flag --nothing"));
+  CHECK(Ended({"fork", "--sa", "x"}).text.starts_with("reprise: there is no flag --sa"));
   CHECK(Ended({"--nothing", "--", "hello"}).text.starts_with("reprise: there is no flag --nothing"));
 }
 

@@ -143,6 +143,48 @@ TEST_CASE("ReadOffice: hidden slides, rows, columns and sheets are marked", "[do
         "--- Sheet xl/worksheets/sheet1.xml ---\n(hidden columns: B, D to AB)\n1\t2\n3\t(hidden row)\n4\n");
 }
 
+std::string Sheet(const std::string& cells, const std::string& strings_name, const std::string& strings) {
+  return Office({{"_rels/.rels", Relations({{"officeDocument", "xl/workbook.xml"}})},
+                 {"xl/workbook.xml",
+                  Xml("workbook", "<sheets><sheet name='S' id='worksheet'/><sheet name='Gone' id='g'/></sheets>")},
+                 {"XL/_rels/Workbook.xml.rels",
+                  Relations({{"worksheet", "worksheets/sheet1.xml"}, {"sharedStrings", "sharedStrings.xml"}})},
+                 {"xl/Worksheets/Sheet1.xml", Xml("worksheet", "<sheetData>" + cells + "</sheetData>")},
+                 {strings_name, Xml("sst", strings)}});
+}
+
+TEST_CASE("ReadOffice: parts are found in any case, and named if they are missing", "[document]") {
+  const std::string cells = "<row><c r='A1' t='s'><v>0</v></c><c r='B1' t='s'><v>7</v></c></row>";
+  CHECK(Sheet(cells, "xl/SharedStrings.xml", "<si><t>heron</t></si>") ==
+        "--- Sheet S ---\nheron\t[text not found]\n--- Sheet Gone (missing in the file) ---\n");
+  CHECK(Sheet(cells, "xl/none.xml", "").starts_with("--- Sheet S ---\n[text not found]\t[text not found]\n"));
+  const std::string slide = Xml("p:sld", Shape("two"));
+  CHECK(Office({{"ppt/presentation.xml",
+                 "<presentation xmlns:r='r'><sldId id='256' r:id='slide'/><sldId id='257' r:id='b'/></presentation>"},
+                {"ppt/_rels/presentation.xml.rels",
+                 "<Relationships><Relationship Id='slide' Type='x/slide' Target='slides/slide1.xml'/><Relationship "
+                 "Id='b' Type='x/slide' Target='slides/Slide2.xml'/></Relationships>"},
+                {"ppt/slides/slide2.xml", slide}}) == "--- Slide 1 (missing in the file) ---\n--- Slide 2 ---\ntwo\n");
+  CHECK(Docx("<w:p>" + Run("body") + "</w:p>",
+             {{"word/_rels/document.xml.rels", Relations({{"header", "Header1.xml"}, {"footer", "footer1.xml"}})},
+              {"word/header1.xml", Xml("w:hdr", "<w:p>" + Run("above") + "</w:p>")}}) ==
+        "--- Header ---\nabove\n--- Text ---\nbody\n--- Footer ---\n[missing in the file]\n");
+}
+
+TEST_CASE("ReadOffice: cells of a sheet are in their columns, with what the file says of them", "[document]") {
+  const auto lines = [](const std::string& cells) {
+    const std::string all =
+        Sheet(cells, "xl/sharedStrings.xml", "<si><t>a_x000D_\nb _x0041__x005F_x0041_ _x1_</t></si>");
+    return all.substr(std::string("--- Sheet S ---\n").size(), all.find("--- Sheet Gone") - 16);
+  };
+  CHECK(lines("<row><c t='str'><v>a</v></c><c/><c t='str'><v>c</v></c></row><row><c t='str'><v>d</v></c></row>") ==
+        "a\t\tc\nd\n");
+  CHECK(lines("<row><c r='A1' t='s'><v>0</v></c></row>") == "a b A_x0041_ _x1_\n");
+  CHECK(lines("<row><c r='A1'><f t='shared' si='0'>B1*2</f></c><c r='B1'><f t='shared' si='0'/></c>"
+              "<c r='C1' t='str'><f>\"\"</f><v></v></c><c r='D1' t='s'><f>X</f></c></row>") ==
+        "=B1*2\t(formula without a result)\t\t=X\n");
+}
+
 std::string M(const std::string& name, const std::string& inside) {
   return "<m:" + name + ">" + inside + "</m:" + name + ">";
 }
@@ -217,6 +259,10 @@ TEST_CASE("ReadOffice: numbered paragraphs have their numbers", "[document]") {
               "<w:abstractNum w:abstractNumId='1'>" + level(0, "bullet", "\uf0b7") + "</w:abstractNum>" +
               "<w:abstractNum w:abstractNumId='2'>" + level(0, "decimal", "Part %1:", "<w:pStyle w:val='Part'/>") +
               level(1, "decimal", "%1.%2", "<w:pStyle w:val='Chapter'/>") + "</w:abstractNum>" +
+              "<w:abstractNum w:abstractNumId='3'>" + level(0, "decimal", "Article %1") +
+              level(1, "decimal", "Section %2", "<w:lvlRestart w:val='0'/>") +
+              level(2, "decimal", "Line %3", "<w:lvlRestart w:val='1'/>") + "</w:abstractNum>" +
+              "<w:num w:numId='5'><w:abstractNumId w:val='3'/></w:num>" +
               "<w:num w:numId='1'><w:abstractNumId w:val='0'/></w:num><w:num w:numId='2'><w:abstractNumId "
               "w:val='1'/></w:num>"
               "<w:num w:numId='3'><w:abstractNumId w:val='0'/><w:lvlOverride w:ilvl='0'><w:startOverride w:val='1'/>"
@@ -247,6 +293,9 @@ TEST_CASE("ReadOffice: numbered paragraphs have their numbers", "[document]") {
   CHECK(read(styled("Birds", "Part") + styled("Herons", "Chapter") + styled("Otters", "Own") +
              styled("none", "Own", "<w:numPr><w:numId w:val='0'/></w:numPr>") + styled("Fish", "Part")) ==
         "Part 1: Birds\n1.1 Herons\n1.2 Otters\nnone\nPart 2: Fish\n");
+  CHECK(read(item("a", 5) + item("b", 5, 1) + item("c", 5, 2) + item("d", 5, 1) + item("e", 5, 2) + item("f", 5) +
+             item("g", 5, 1) + item("h", 5, 2)) ==
+        "Article 1 a\nSection 1 b\nLine 1 c\nSection 2 d\nLine 2 e\nArticle 2 f\nSection 3 g\nLine 1 h\n");
   // A deleted item is not counted, and what properties were before counts for nothing.
   CHECK(read(item("one", 1) +
              "<w:p><w:pPr><w:numPr><w:numId w:val='1'/></w:numPr><w:rPr><w:del/></w:rPr></w:pPr><w:del>" + Run("gone") +
@@ -292,6 +341,46 @@ TEST_CASE("ReadOffice: what an OpenDocument hides is left out or marked", "[docu
         "--- Slide 1 (hidden) ---\n[picture not shown: a heron]\n");
 }
 
+TEST_CASE("ReadOffice: cells without a text show their value, and what is encrypted is refused", "[document]") {
+  const auto cells = [](const std::string& all) {
+    return OpenDocumentOf("", "<office:spreadsheet><table:table table:name='T'><table:table-row>" + all +
+                                  "</table:table-row></table:table></office:spreadsheet>");
+  };
+  CHECK(cells("<table:table-cell office:value-type='float' office:value='42'/><table:table-cell "
+              "office:string-value='hello'/><table:table-cell office:value='7'><office:annotation><text:p>note</text:p>"
+              "</office:annotation></table:table-cell><table:table-cell office:value='1'><text:p/></table:table-cell>"
+              "<table:table-cell office:value='1'><text:p>one</text:p></table:table-cell>") ==
+        "--- Table T ---\n42\thello\t7\t\tone\n--- Comments ---\nnote\n");
+  try {
+    Office({{"content.xml", "\1\2"}, {"META-INF/manifest.xml", "<manifest><encryption-data/></manifest>"}});
+    FAIL("it was read");
+  } catch (const Unreadable& unreadable) {
+    CHECK(unreadable.why == "it is encrypted");
+  }
+}
+
+TEST_CASE("ReadOffice: what styles hide is left out, and what only a program can show is named", "[document]") {
+  const std::string styles = Xml("w:styles",
+                                 "<w:style w:styleId='H'><w:rPr><w:vanish/></w:rPr></w:style><w:style w:styleId='I'>"
+                                 "<w:basedOn w:val='H'/></w:style><w:style w:styleId='S'><w:basedOn w:val='H'/><w:rPr>"
+                                 "<w:vanish w:val='0'/></w:rPr></w:style>");
+  const auto paragraph = [](const std::string& style, const std::string& runs) {
+    return "<w:p><w:pPr><w:pStyle w:val='" + style + "'/></w:pPr>" + runs + "</w:p>";
+  };
+  CHECK(Docx(paragraph("N", Run("no", "<w:rStyle w:val='H'/>") + Run("seen", "<w:rStyle w:val='S'/>")) +
+                 paragraph("I", Run("no")) + "<w:altChunk/><w:p><w:r><w:pict><v:textpath xmlns:v='v' string='DRAFT'/>" +
+                 "</w:pict></w:r><w:r><w:sym w:font='Wingdings' w:char='F0FC'/><w:sym w:font='Symbol' w:char='F0AA'/>" +
+                 "<w:sym w:font='Arial' w:char='00FC'/></w:r></w:p>",
+             {{"word/styles.xml", styles}}) ==
+        "seen\n[embedded document not shown]\nDRAFT\u2713[symbol not shown]\u00fc\n");
+}
+
+TEST_CASE("ReadHtml: items of numbered lists have their numbers", "[document]") {
+  CHECK(Read(ReadHtml,
+             "<ol><li>a<ul><li>b</ul><li>c</ol><ol start=5><li><p>d</p><li value=9>e<li>f</ol><ul><li>g</ul>") ==
+        "1. a\n- b\n2. c\n5. d\n9. e\n10. f\n- g\n");
+}
+
 TEST_CASE("ReadHtml: what a browser hides is left out", "[document]") {
   CHECK(Read(ReadHtml,
              "<p>a<div hidden>no<p>no<b>no</b></div><span style='Display : none'>no<br>no</span>"
@@ -307,6 +396,51 @@ TEST_CASE("ReadHtml: C1 control characters are those of Windows-1252", "[documen
   CHECK(Read(ReadHtml, "<p>a&#150;b &#x93;c&#148; &#128;5 &#xa9; d</p>") ==
         "a\u2013b \u201cc\u201d \u20ac5 \u00a9 d\n");
   CHECK(Read(ReadHtml, "<meta charset=iso-8859-1><p>a \x96 b\x85 caf\xe9") == "a \u2013 b\u2026 caf\u00e9\n");
+}
+
+TEST_CASE("ReadHtml: an encoding is the one that browsers take, and a bad byte does not end the page", "[document]") {
+  const auto page = [](const std::string& charset, const std::string& text) {
+    return Read(ReadHtml, "<meta charset=" + charset + "><p>before<p>" + text + "<p>after</p>");
+  };
+  CHECK(page("gb2312", "\xd6\xec\xe9\x46\xbb\xf9") == "before\n\u6731\u9555\u57fa\nafter\n");
+  CHECK(page("Shift_JIS", "\x87\x40\xfb\xfc\x8b\xb4") == "before\n\u2460\u9ad9\u6a4b\nafter\n");
+  CHECK(page("'EUC-KR'", "\x8c\x63\xb9\xe6") == "before\n\ub620\ubc29\nafter\n");
+  CHECK(page("us-ascii", "caf\xe9 \x80") == "before\ncaf\u00e9 \u20ac\nafter\n");
+  CHECK(page("\"windows-1251\"", "\xcf\xf0\xe8") == "before\n\u041f\u0440\u0438\nafter\n");
+  CHECK(page("no-such-thing", "caf\xe9") == "before\ncaf\u00e9\nafter\n");
+  CHECK(page("utf-8", "caf\xe9 th\u00e9") == "before\ncaf\u00e9 th\u00e9\nafter\n");
+  CHECK(page("big5", "caf\u00e9") == "before\ncaf\u00e9\nafter\n");
+  for (const std::string charset : {"shift_jis", "gb2312", "gbk", "euc-jp", "euc-kr", "big5"}) {
+    INFO(charset);
+    const std::string shown = page(charset, "mid \xff\xff dle");
+    CHECK(shown == "before\nmid \ufffd\ufffd dle\nafter\n");
+  }
+  CHECK(Read(ReadHtml, "<meta http-equiv=Content-Type content='text/html; charset=gb2312'><p>\xd6\xec\xff<p>after") ==
+        "\u6731\ufffd\nafter\n");
+  CHECK(Read(ReadHtml, std::string("\xff\xfe<\0p\0>\0\x31\x67<\0p\0>\0b\0", 18)) == "\u6731\nb\n");
+}
+
+TEST_CASE("ReadEncodedText: invalid characters are replaced", "[document]") {
+  CHECK(Read(ReadEncodedText, "caf\xe9 5 \x80\x81\r\nb") == "caf\u00e9 5 \u20ac\ufffd\nb");
+  CHECK(Read(ReadEncodedText, std::string("\xfe\xff\0a\xdc\0\xd8\0\0b\xd8\x3d\xde\0\0", 15)) ==
+        "a\ufffd\ufffdb\U0001f600\ufffd");
+  CHECK(Read(ReadEncodedText, std::string("a\0\0\0b\0", 6)) == "a\ufffdb");
+}
+
+TEST_CASE("Output: a text that is cut says so at its end", "[document]") {
+  Output out;
+  out.Add(std::string(Output::kMaxBytes - 2, 'x'));
+  out.Add("yz");
+  CHECK(out.Told() == out.text());
+  CHECK_FALSE(out.full());
+  Output cut;
+  cut.Add(std::string(Output::kMaxBytes - 2, 'x'));
+  cut.Add("\u2026");
+  cut.EndLine();
+  cut.Add("y");
+  CHECK(cut.full());
+  CHECK(cut.Told() ==
+        std::string(Output::kMaxBytes - 2, 'x') + "\n[cut here: the document has more text than 4 MiB]\n");
 }
 
 }  // namespace

@@ -375,6 +375,23 @@ def test_nothing_is_written_by_reading(reprise):
     assert not empty.exists()
 
 
+@pytest.mark.parametrize("command", [["--help"], ["--version"], ["ls"]], ids=" ".join)
+def test_output_that_cannot_be_written_is_told(reprise, command):
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([str(BINARY), *command, *([] if command[0][0] == "-" else ["--data-dir", str(reprise.home.data)])],
+                              env=reprise.home.environment(), stdout=full, stderr=subprocess.PIPE, text=True, timeout=SOON, check=False)
+    assert (done.returncode, done.stderr) == (1, "reprise: the output could not be written\n")
+
+
+def test_what_is_no_file_and_no_folder_is_named(reprise, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert f"{tmp_path}/pipe is not a regular file" in reprise("import", tmp_path / "pipe", status=(1, 2)).stderr
+    (tmp_path / "file").write_text("")
+    for command in (["serve", "--port", "0"], ["-p", "hello"], ["ls"]):
+        told = reprise(*command, "--data-dir", tmp_path / "file", status=2, data=False).stderr
+        assert f"{tmp_path}/file is a file; --data-dir names the folder of the chats" in told
+
+
 def test_a_closed_pipe_does_not_crash(reprise):
     read, write = os.pipe()
     os.close(read)

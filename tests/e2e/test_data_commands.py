@@ -568,6 +568,29 @@ def test_a_server_that_hangs_up_is_a_failure(alone):
     assert process.returncode == 1 and out == b"" and b"not a Reprise server" in errors
 
 
+@pytest.mark.parametrize("arguments", [["rm", "alpha"], ["restore"], ["mv", "alpha", "x"], ["fork", "alpha"], ["models"], ["import", "alpha.json"]],
+                         ids=lambda arguments: arguments[0])
+def test_a_server_that_is_ending_is_waited_for(alone, arguments):
+    (alone.home.path / "alpha.json").write_text(alone.run("export", "alpha").stdout)
+    lock = os.open(alone.home.data / ".lock", os.O_RDWR)
+    with socket.socket() as ending:
+        ending.bind(("127.0.0.1", 0))
+        ending.listen()
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"4711\nhttp://127.0.0.1:{ending.getsockname()[1]}\n".encode(), 0)
+        process = subprocess.Popen([str(BINARY), *arguments, "--data-dir", str(alone.home.data)], cwd=alone.home.path, env=alone.home.environment(),
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        connection, _ = ending.accept()
+        connection.recv(65536)
+        said = json.dumps({"error": {"code": "stopping", "message": "the server is stopping", "retryable": True}}).encode()
+        connection.sendall(b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
+                           % (len(said), said))
+        connection.close()
+    os.close(lock)
+    assert (process.wait(SOON), process.stderr.read()) == (0, b"")
+
+
 def test_without_a_data_folder_there_is_nothing_to_change(make_home):
     home = make_home()
     for arguments in (["rm", "alpha"], ["restore"], ["mv", "alpha", "x"], ["fork", "alpha"]):

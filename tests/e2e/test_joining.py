@@ -237,6 +237,24 @@ def test_what_follows_from_variables_and_defaults_counts(place, open_client):
         assert (status, out) == (1, "") and "with other settings" in err, (more, err)
 
 
+@pytest.mark.parametrize("command", ["acp", "mcp-server"])
+def test_a_bridge_refuses_another_configuration_in_its_answer_and_its_status(place, open_client, command):
+    open_client(*arguments_of(USUAL, place))
+    version = 1 if command == "acp" else "2025-06-18"
+    asks = [{"method": "initialize", "params": {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}}]
+    if command == "acp":
+        asks.append({"method": "session/new", "params": {"cwd": str(place.home.path), "mcpServers": []}})
+    lines = "".join(json.dumps({"jsonrpc": "2.0", "id": number, **each}) + "\n" for number, each in enumerate(asks))
+    for more, status in (({"REPRISE_MAX_ROUNDS": "3"}, 1), ({}, 0)):
+        process = subprocess.Popen([str(BINARY), command, *map(str, arguments_of(USUAL, place))], cwd=place.home.path / "a",
+                                   env=place.environment(**more), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        process.stdin.write(lines)
+        process.stdin.flush()
+        answers = [json.loads(process.stdout.readline()) for _ in asks]
+        process.stdin.close()
+        assert (process.wait(SOON), "with other settings" in json.dumps(answers[-1])) == (status, status == 1), answers
+
+
 def test_what_does_not_change_a_turn_does_not_matter(place, open_client):
     open_client(*arguments_of(USUAL, place))
     token = fresh()

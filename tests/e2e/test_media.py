@@ -2,6 +2,7 @@
 import base64
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -215,6 +216,28 @@ def test_documents_as_text(make_server, provider, name, kind, content, words):
     assert all(word in told for word in words), told
     assert words[0].split("\n")[0] in stream.one("tool_result")["tool_output"]
     assert len(json.dumps(server.client.interaction("c", stream.interaction)["final_agent_state"]["messages"][0])) < 900, "the text is not stored twice"
+
+
+CUT = "\n[cut here: the document has more text than 4 MiB]\n"
+
+
+LONG = {"docx": lambda lines: documents.docx("\n".join(lines)),
+        "html": lambda lines: "<p>".join(["", *lines]).encode(),
+        "pdf": lambda lines: documents.pdf(["\n".join(lines[i:i + 50]) for i in range(0, len(lines), 50)])}
+
+
+@in_a_sandbox
+@pytest.mark.parametrize("kind", LONG)
+def test_a_text_beyond_the_limit_is_cut_with_a_note(make_server, provider, kind):
+    server = serve(make_server, provider, abilities=NONE)
+    birds = random.Random(1)
+    lines = [" ".join(birds.choices(["heron", "otter", "pond", "reed"], k=15)) for _ in range(75_000)]
+    file = upload(server.client, LONG[kind](lines), f"long.{kind}", "application/octet-stream")
+    provider.plan(tools(call("read_chat_file", {"file_id": file["id"], "offset": 1_000_000})), text("Well."))
+    said = asks(server.client, file).one("tool_result")["tool_output"]
+    last = int(re.search(r"it has only (\d+) lines", said).group(1))
+    provider.plan(tools(call("read_chat_file", {"file_id": file["id"], "offset": last - 1})), text("Well."))
+    assert asks(server.client).one("tool_result")["tool_output"].endswith(CUT)
 
 
 HOSTILE = [("bomb.docx", documents.docx("x", **{"word/media/image1.bin": b"\0" * (40 << 20)}), "200 times as large"),

@@ -104,6 +104,13 @@ def test_piped_input_and_a_first_message_are_one_question(home):
     assert json.dumps("echo these words:\n\nand those") in reprise(home, "export", "--format", "jsonl")[1]
 
 
+def test_a_message_that_is_not_utf_8_is_refused(home):
+    for arguments, stdin in ((["-p", "echo caf\udce9"], b""), (["-p", "echo this"], b"a\xff"), (["-p", "caf\udce9", "--json"], b"")):
+        status, out, err = reprise(home, *arguments, stdin=stdin)
+        assert (status, out, err) == (2, "", "reprise: the message is not UTF-8\n")
+    assert not home.keys.exists(), "nothing has begun"
+
+
 @pytest.mark.parametrize("arguments, told", [
     (["srve"], "there is no command srve, did you mean serve? (reprise --help says more; to begin with a message: reprise -- srve)"),
     (["Serve"], "there is no command Serve, did you mean serve?"), (["hello"], "there is no command hello (reprise --help says more; to begin with"),

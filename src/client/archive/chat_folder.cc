@@ -286,6 +286,8 @@ bool IsChatFolder(const std::string& path) {
 Result<std::vector<std::string>> FindForeignChats(const std::string& path) {
   const auto is_chat = [](const std::string& folder) { return IsChatFolder(folder) || IsFile(folder + "/chat.json"); };
   if (IsFile(path) || (IsDirectory(path) && is_chat(path))) return std::vector{path};
+  if (std::error_code unknown; !IsDirectory(path) && std::filesystem::exists(path, unknown))
+    return Fail(ErrorCode::kInvalidArgument, path + " is neither a file nor a folder; give the chat as a file");
   if (!IsDirectory(path)) return Fail(ErrorCode::kNotFound, "there is no file or folder " + path);
   const auto entries = TRY(Disk().ListDirectory(path));
   std::vector<std::string> chats;

@@ -8,6 +8,7 @@
 
 #include "base/logging.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "domain/file_kind.h"
 #include "tools/shell/command_runner.h"
 
@@ -16,7 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxText = 4u << 20;         // per document
+constexpr std::size_t kMaxText = 4u << 20;  // of a document; reprise-document cuts there itself, and adds its note
+constexpr std::string_view kCut = "\n[cut here: the document has more text than 4 MiB]\n";
 constexpr std::size_t kMaxKnownBytes = 32u << 20;  // for all texts kept
 constexpr std::size_t kMostKnown = 200;
 constexpr std::size_t kMostOfOne = 2, kMostAtOnce = 8;
@@ -126,9 +128,14 @@ SandboxedReader::Text SandboxedReader::Run(std::vector<std::string> argv, const 
                   .input = file.content,
                   .memory_bytes = kMemory,
                   .file_bytes = 1u << 20,
+                  .quiet = true,
                   .confined = true};
   command = sandbox_.Confined(std::move(command));
-  const CommandLimits limits{.timeout = options_.timeout, .max_output_bytes = kMaxText};
+  std::string text;
+  const CommandLimits limits{
+      .timeout = options_.timeout, .max_output_bytes = 0, .on_bytes = [&](std::string_view more) {
+        text += more.substr(0, kMaxText + kCut.size() + 1 - text.size());
+      }};
   const auto result = RunCommand(command, limits, stop);
   if (!result) return Fail(MissingReader("it could not be read: " + result.error().message));
   switch (result->end) {
@@ -143,10 +150,17 @@ SandboxedReader::Text SandboxedReader::Run(std::vector<std::string> argv, const 
     case CommandResult::End::kExited:
       break;
   }
-  if (result->status == 0) return std::make_shared<const std::string>(result->output);
+  if (result->status == 0) {
+    if (text.size() > kMaxText + kCut.size()) {
+      text.resize(kMaxText);
+      text.resize(kMaxText - IncompleteUtf8Tail(text));
+      text += kCut;
+    }
+    return std::make_shared<const std::string>(ToValidUtf8(text));
+  }
   // A longer output comes from the sandbox, not from reprise-document.
-  const bool says_why = !is_pdf && result->status == kUnreadable && result->output.size() < 300;
-  return Fail(UnreadableDocument(is_pdf ? WhyNotPdf(result->status) : says_why ? result->output : "it is damaged"));
+  const bool says_why = !is_pdf && result->status == kUnreadable && text.size() < 300;
+  return Fail(UnreadableDocument(is_pdf ? WhyNotPdf(result->status) : says_why ? ToValidUtf8(text) : "it is damaged"));
 }
 
 bool SandboxedReader::TakeTurn(const std::string& whose, const std::stop_token& stop) {

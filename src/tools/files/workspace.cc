@@ -209,6 +209,12 @@ Result<struct stat> StatRegular(int parent, const std::string& name) {
   return status;
 }
 
+// Gives a new file the permissions of the one that it replaces, and its group if the system allows that.
+bool TakeGroupAndMode(int file, const struct stat& like) {
+  static_cast<void>(::fchown(file, static_cast<uid_t>(-1), like.st_gid) == 0);
+  return ::fchmod(file, like.st_mode & 0777) == 0;
+}
+
 // The status of the file to be replaced.
 Result<struct stat> StatReplaceable(int parent, const std::string& name) {
   auto status = StatRegular(parent, name);
@@ -471,7 +477,7 @@ Result<bool> Workspace::Replace(std::string_view path, std::string_view content,
   const auto existing = StatReplaceable(target.parent.get(), target.name);
   if (!existing && (!IsNotFound(existing.error()) || !create)) return Fail(existing.error());
   auto temporary = TRY(TemporaryFile::Create(target.parent.get()));
-  if (existing && ::fchmod(temporary->fd(), existing->st_mode & 0777) != 0) return Fail(WorkspaceError(errno));
+  if (existing && !TakeGroupAndMode(temporary->fd(), *existing)) return Fail(WorkspaceError(errno));
   TRY(WriteAll(temporary->fd(), content));
   TRY(temporary->RenameTo(target.name));
   return !existing;
@@ -540,7 +546,7 @@ Result<void> Workspace::ChangeFiles(const std::vector<Change>& changes, Secrets 
     ready.content = TRY(TemporaryFile::Create(ready.target.parent.get()));
     const auto from = TRY(OpenParent(change.moved_from.empty() ? change.path : change.moved_from, false, secrets));
     const auto like = StatRegular(from.parent.get(), from.name);
-    if (like && ::fchmod(ready.content->fd(), like->st_mode & 0777) != 0) return Fail(WorkspaceError(errno));
+    if (like && !TakeGroupAndMode(ready.content->fd(), *like)) return Fail(WorkspaceError(errno));
     TRY(WriteAll(ready.content->fd(), *change.after));
     return ready;
   };

@@ -1,4 +1,5 @@
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "support/test.h"
 #include "tools/builtin_tools.h"
@@ -171,6 +172,21 @@ TEST_CASE_METHOD(EditFixture, "apply_patch: a file that moves keeps its permissi
   fs::permissions(Inside("plain"), fs::perms(0640));
   REQUIRE_FALSE(Patch(Envelope("*** Delete File: plain\n*** Add File: plain\n+other\n")).is_error);
   CHECK(mode("plain") == fs::perms(0640));
+}
+
+TEST_CASE_METHOD(EditFixture, "edited files keep their group", "[tools]") {
+  if (::geteuid() != 0) return;  // others may not give a file any group
+  Write("a", "one\n");
+  const auto group = [&] {
+    struct stat status {};
+    REQUIRE(::stat(Inside("a").c_str(), &status) == 0);
+    return status.st_gid;
+  };
+  REQUIRE(::chown(Inside("a").c_str(), static_cast<uid_t>(-1), 100) == 0);
+  REQUIRE_FALSE(Run("edit_file", R"({"path":"a","old_text":"one","new_text":"two"})").is_error);
+  CHECK(group() == 100);
+  REQUIRE_FALSE(Run("write_file", R"({"path":"a","content":"three"})").is_error);
+  CHECK(group() == 100);
 }
 
 TEST_CASE_METHOD(EditFixture, "apply_patch: what is cut or not understood changes nothing", "[tools]") {
