@@ -446,20 +446,20 @@ void Session::TakeAmbiguous(std::string_view text, const Error& why, std::option
   LogWarning("an MCP server sent a message that is ambiguous", {{"error", why.message}});
   if (!message) return;
   if (message->is_array()) {
-    for (const Json& each : *message) RefuseMessage(each, why);
+    for (const Json& each : *message) RefuseMessage(each, why, std::nullopt);
     return;
   }
-  const auto id = RequestOf(MemberOf(*message, "id"));
+  const auto id = AnsweredBy(*message, asked);
   if (id && IsCallWaiting(*id) && !message->contains("method") && !IsEnvelopeAmbiguous(text))
     return TakeResponse(*message, asked);
-  RefuseMessage(*message, why);
+  RefuseMessage(*message, why, asked);
 }
 
-void Session::RefuseMessage(const Json& message, const Error& why) {
+void Session::RefuseMessage(const Json& message, const Error& why, std::optional<std::int64_t> asked) {
   const Json& id = MemberOf(message, "id");
   if (message.contains("method")) {
     if (id.is_string() || id.is_number()) ReplyError(id, kInvalidRequest, why.message);
-  } else if (const auto request = RequestOf(id)) {
+  } else if (const auto request = AnsweredBy(message, asked)) {
     Settle(*request, Fail(McpProtocolError("in the server's answer " + why.message)));
   }
 }
@@ -479,16 +479,25 @@ std::optional<std::int64_t> Session::OnlyRequest() const {
   return pending_.size() == 1 ? std::optional(pending_.begin()->first) : std::nullopt;
 }
 
-void Session::TakeResponse(Json& message, std::optional<std::int64_t> asked) {
+// A server that could not read a request does not know its id (JSON-RPC 2.0, 5). No other message without an id is
+// assigned to a waiting request, because some servers answer notifications like that.
+std::optional<std::int64_t> Session::AnsweredBy(const Json& message, std::optional<std::int64_t> asked) {
   const Json& named = MemberOf(message, "id");
   const Json& error = MemberOf(message, "error");
   const Json& code = MemberOf(error, "code");
-  auto id = RequestOf(named);
-  // A server that could not read a request does not know its id (JSON-RPC 2.0, 5). No other message without an id is
-  // assigned to a waiting request, because some servers answer notifications like that.
-  if (!id && named.is_null() && (message.contains("result") || !error.is_null())) id = asked;
-  if (!id && named.is_null() && (code == kParseError || code == kInvalidRequest)) id = OnlyRequest();
-  if (!id) return LogWarning("an MCP server sent an answer without the id of a request", {{"id", TextOrJson(named)}});
+  if (const auto id = RequestOf(named); id || !named.is_null()) return id;
+  if (asked && (message.contains("result") || !error.is_null())) return asked;
+  return code == kParseError || code == kInvalidRequest ? OnlyRequest() : std::nullopt;
+}
+
+void Session::TakeResponse(Json& message, std::optional<std::int64_t> asked) {
+  const Json& error = MemberOf(message, "error");
+  const Json& code = MemberOf(error, "code");
+  const auto id = AnsweredBy(message, asked);
+  if (!id) {
+    return LogWarning("an MCP server sent an answer without the id of a request",
+                      {{"id", TextOrJson(MemberOf(message, "id"))}});
+  }
   if (IsWaiting(*id)) window_messages_ = std::min(window_messages_, kFloodMessages + 1);
   if (!error.is_null()) {
     return Settle(*id, Fail(ServerError(error)),

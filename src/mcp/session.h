@@ -129,8 +129,9 @@ class Session final : private ChannelListener {
 
   bool IsFlood(std::size_t bytes);
   void TakeAmbiguous(std::string_view text, const Error& why, std::optional<std::int64_t> asked);
-  void RefuseMessage(const Json& message, const Error& why);
+  void RefuseMessage(const Json& message, const Error& why, std::optional<std::int64_t> asked);
   void Dispatch(Json& message, std::optional<std::int64_t> asked);
+  std::optional<std::int64_t> AnsweredBy(const Json& message, std::optional<std::int64_t> asked);
   void TakeResponse(Json& message, std::optional<std::int64_t> asked);
   std::optional<std::int64_t> OnlyRequest() const;
   bool IsCallWaiting(std::int64_t id) const;
