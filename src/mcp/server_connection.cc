@@ -447,7 +447,7 @@ void ServerConnection::Publish() {
     tools.push_back(MakeMcpTool(shared_from_this(), std::move(offer), std::move(traits)));
   }
   UnlistedTool unlisted;
-  if (server.state != ToolServer::State::kReady && tools.empty()) {
+  if (server.state == ToolServer::State::kConnecting && tools.empty()) {
     unlisted = [self = shared_from_this()](std::string_view name) { return MakeUnlistedMcpTool(self, name); };
   }
   parts_.on_change(std::move(server), std::move(tools), std::move(unlisted));

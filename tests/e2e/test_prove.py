@@ -149,7 +149,8 @@ def test_left_out_leaves_leave_nothing_to_guess_by(world):
     assert "thinking" in kinds(shortened) and "request" in kinds(shortened) and leaves(shortened)[-1]["kind"] == "end"
     # The same in one step, and what cannot be is refused.
     assert kinds(world.make("notes", "--without", "tool_result", "--without", "call_2")) == kinds(shortened)
-    for wrong in ("0", "99", "3-2", "nothing", ""):
+    assert "--without: it is empty" in world.run("--redact", path, "--without", "", status=2)[1]
+    for wrong in ("0", "99", "3-2", "nothing"):
         assert f'no leaf is "{wrong}"' in world.run("--redact", path, "--without", wrong, status=2)[1]
 
 

@@ -184,7 +184,7 @@ def task_grants(hand, provider, server):
 
 
 def task_model(hand, provider, server):
-    hand.write("/model").press("Enter", shown("test/scripted")).press("Enter", until("the next messages go to"))
+    hand.write("/model").press("Enter", shown("› offline")).press("Enter", until("the next messages go to"))
 
 
 def task_fork(hand, provider, server):
