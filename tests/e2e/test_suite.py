@@ -97,8 +97,6 @@ def test_what_was_accepted_is_no_failure_and_the_next_change_is_one(chat, suite)
     ({"turns": {"1": {"answer": {"contains": "no such"}}}}, "answer"), ({"turns": {"7": {"answer": {"contains": "no such"}}}}, "/turns/7")])
 @pytest.mark.parametrize("name", ["trip.checks.json", "suite.json"])
 def test_checks(chat, suite, name, checks, failing):
-    if failing == "/turns/7" and name == "suite.json":
-        failing = None  # it is for all chats, which have different turns
     (suite / name).write_text(json.dumps(checks))
     status, output, _ = run(chat, suite)
     assert status == (1 if failing else 0) and (failing or "passed") in output, output
@@ -390,6 +388,40 @@ def test_checks_without_a_chat_fail(long):
     (long.suite / "d.checks.json").write_text('{"answer": {"equals": "nope"}}')
     status, output, _ = long.run()
     assert status == 1 and "d.checks.json" in output and "no chat for these checks" in output and "3 passed, 1 failed" in output, output
+
+
+@pytest.mark.parametrize("words", ['{"answer": {"equals": "nope"}}', "no JSON at all"])
+@pytest.mark.parametrize("place", [".", "lonely"])
+def test_checks_for_all_chats_of_a_folder_that_has_none_fail(long, place, words):
+    """Those in folders below it have checks of their own."""
+    long.export().rename(long.suite / "below")
+    (long.suite / "sub").mkdir()
+    (long.suite / "below").rename(long.suite / "sub/below")
+    (long.suite / place).mkdir(exist_ok=True)
+    (long.suite / place / "suite.json").write_text(words)
+    status, output, _ = long.run()
+    assert status == 1 and "there is no chat for these checks in this folder" in output and "3 passed, 1 failed" in output, output
+
+
+def test_turns_in_checks_for_all_chats_are_those_of_one_of_them(long):
+    folder = long.export()
+    (long.suite / "suite.json").write_text('{"turns": {"3": {"answer": {"contains": "2"}}}}')
+    assert long.run()[0] == 0
+    short = json.loads(reprise(long.home, "export", "c", "--data-dir", long.home.data)[1])
+    short["interactions"] = short["interactions"][:1]
+    short["head"] = "int_001"
+    (long.suite / "a.json").write_text(json.dumps(short))
+    (long.suite / "z.json").write_text(json.dumps(short))
+    status, output, _ = long.run()
+    assert status == 0 and "5 passed" in output, output  # c has such a turn
+    assert long.run(long.suite / "a.json")[0] == 0
+    (long.suite / "suite.json").write_text('{"turns": {"3": {"answer": {"contains": "2"}}, "99": {"answer": {"contains": "2"}}}}')
+    status, output, _ = long.run()
+    assert status == 1 and "/turns/99: no chat of this folder has such a turn" in output and "5 passed, 1 failed" in output, output
+    # One turn that is named alone has the checks of the others beside it.
+    (long.suite / "suite.json").unlink()
+    (long.suite / "c.checks.json").write_text('{"turns": {"3": {"answer": {"contains": "2"}}}}')
+    assert long.run(f"{folder}/int_001")[0] == 0
 
 
 def test_chats_at_any_depth_and_behind_links_are_tested(long):
