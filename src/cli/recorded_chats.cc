@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "base/atomic_write.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
@@ -151,9 +152,8 @@ Result<PresentAgent> AgentFor(PresentFolders& present, const RecordedChat& chat,
   return agent;
 }
 
-std::shared_ptr<const Grader> GraderFor(const RecordedChat& chat) {
-  if (chat.file.empty()) return nullptr;
-  return std::make_shared<const Grader>(Resolved(chat.file).parent_path().string());
+std::shared_ptr<const Grader> GraderFor(const std::string& file) {
+  return file.empty() ? nullptr : std::make_shared<const Grader>(Resolved(ParentDirectory(FullPath(file))).string());
 }
 
 std::string RecordedChats::PathIn(const std::string& what) {

@@ -93,8 +93,8 @@ class RecordedChats {
 // The agent of today for the chat's turns: an exported chat has that of this folder, wherever it was recorded.
 Result<PresentAgent> AgentFor(PresentFolders& present, const RecordedChat& chat, const Interaction& turn);
 
-// For the `command` checks of the chat's suite; null for a stored one, which has none.
-std::shared_ptr<const Grader> GraderFor(const RecordedChat& chat);
+// For the `command` checks beside this file (RecordedChat::file); null if it is empty.
+std::shared_ptr<const Grader> GraderFor(const std::string& file);
 
 // A small JSON file of the suite; nullopt if there is none. kInvalidArgument if something else has its name.
 Result<std::optional<std::string>> ReadSmall(const std::string& path);

@@ -132,7 +132,7 @@ void Suite::Test(const RecordedChat& chat) {
     TakeBroken(chat.name, chat.path, MakeError(ErrorCode::kInvalidArgument, "the chat has no turns to test"));
   }
   accepted_.is_whole = !chat.only && chat.is_whole;
-  const auto grader = GraderFor(chat);
+  const auto grader = GraderFor(chat.file);
   std::deque<TurnResult> results;  // which stay where they are
   std::vector<LiveTest> for_model;
   std::vector<TurnResult*> of_model;  // likewise
