@@ -8,7 +8,7 @@ import pytest
 from support import schemas
 from support.provider import call, text, tools
 from support.recorded import Recorded
-from support.server import reprise
+from support.server import Server, reprise
 
 
 @pytest.fixture(scope="module")
@@ -537,6 +537,26 @@ def test_update_keeps_what_it_did_not_compare(chat, suite):
     assert run(chat, "--update", f"{suite}/trip/int_001")[0] == 2  # no such path
     assert run(chat, "--update", suite / "trip.json" / "int_001")[0] == 0 and accepted.read_bytes() == before, "other turns may need it"
     assert run(chat, "--update", suite)[0] == 0 and not accepted.exists()
+
+
+def test_what_is_accepted_of_a_folder_and_a_document_of_one_name_is_kept(tmp_path):
+    """Both have c.accepted.json, whichever is named, and however."""
+    chat, suite = Recorded(tmp_path / "home", "openai"), tmp_path / "suite"
+    try:
+        assert chat.run("test", "--record", "c", suite)[0] == 0
+        chat.provider.plan(text("Two."))
+        low = {**chat.config, "models": {"one/scripted": {"context_window": 200_000, "effort": "low"}}}
+        server = Server(chat.home, config=low, arguments=["--prompt-dir", chat.prompt])
+        server.client.turn("c", "two")
+        server.close()
+        assert reprise(chat.home, "export", "c", "-o", suite, "--data-dir", chat.home.data)[0] == 0
+        assert sorted(path.name for path in suite.iterdir()) == ["c", "c.json"] and run(chat, suite)[0] == 1
+        for named in ([suite], [suite / "c.json"], [suite / "c", f"{suite}/./c.json"], [suite / "c/int_001"]):
+            assert run(chat, "--update", suite)[0] == run(chat, "--update", *named)[0] == 0
+            status, output, _ = run(chat, suite)
+            assert status == 0, (named, output)
+    finally:
+        chat.provider.close()
 
 
 def test_what_was_accepted_hides_no_other_change(chat, suite):
