@@ -387,9 +387,10 @@ Exited RunTest(const CommandLine& line, const Environment& environment) {
   if (live) report.asked = live->Spent();
   const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
   Print(line.json ? JsonText(report) : TerminalText(report, DecideColour(line.colour, environment, is_terminal)));
-  if (progress) progress->End();
+  const auto written = WriteReports(report, line);
+  if (progress) progress->End();  // ends the program if it was interrupted
   FlushOutput();
-  TRY(WriteReports(report, line));
+  TRY(written);
   static_cast<void>(TRY(OfUse(std::move(taken))));  // after what was found until then
   const bool failed = std::ranges::any_of(
       report.turns, [](const TurnResult& each) { return each.state == TurnResult::State::kFailed; });
