@@ -122,12 +122,23 @@ class Recorded {
   std::string body_;
 };
 
+// Whether a text that names no file was meant to: it ends as one of checks does, or its folder is there.
+bool IsMeantAsFile(const std::string& check) {
+  const std::size_t slash = check.rfind('/'), dot = check.rfind('.');
+  if (slash != check.npos && slash > 0 && IsDirectory(check.substr(0, slash))) return true;
+  if (dot == check.npos || dot == 0 || check[dot - 1] == '\\') return false;
+  static constexpr std::string_view kEndings[] = {".json", ".jsn", ".jsonc", ".json5"};
+  return std::ranges::find(kEndings, std::string_view(check).substr(dot)) != std::end(kEndings);
+}
+
 // A file of checks, or a pattern for the answer.
 Result<std::vector<SuiteChecks>> ChecksIn(const std::string& check) {
   std::vector<SuiteChecks> checks;
   if (check.empty()) return checks;
   if (IsFile(check)) {
     checks.push_back(TRY(ParseChecks(TRY(ReadSmall(check)).value_or(""), check)));
+  } else if (IsMeantAsFile(check)) {
+    return Fail(ErrorCode::kInvalidArgument, "there is no file " + check + "; the pattern would be (?:" + check + ")");
   } else {
     checks.push_back(TRY(ParseChecks(DumpJson(Json{{"answer", {{"matches", check}}}}), "--check")));
   }

@@ -209,7 +209,8 @@ def test_wrong_arguments_are_named(openai_chat):
     (chat.home.path / "bad.json").write_text("{")
     for arguments, status, message in [
             ([], 2, "WHAT"), (["c"], 2, "bisect takes one turn: c/INTERACTION"), (["nope/int_001"], 1, "nope"), (["c/int_009"], 1, "int_009"), (["c\x1b/int_001"], 2, "<U+001B>"),
-            (["c/int_001", "--check", "("], 2, "no RE2 pattern"), (["c/int_001", "--check", chat.home.path / "bad.json"], 2, "bad.json"),
+            (["c/int_001", "--check", "("], 2, "no RE2 pattern"), (["c/int_001", "--check", "checks.jsn"], 2, "there is no file checks.jsn; the pattern would be (?:checks.jsn)"),
+            (["c/int_001", "--check", chat.home.path / "checks"], 2, "there is no file"), (["c/int_009", "--check", "(?:checks.jsn)"], 1, "int_009"), (["c/int_009", "--check", "a/b|c"], 1, "int_009"), (["c/int_001", "--check", chat.home.path / "bad.json"], 2, "bad.json"),
             (["c/int_001", "--jobs", "0"], 2, "--jobs"), (["c/int_001", "--max-cost", "-1"], 2, "--max-cost")]:
         got, output, messages = chat.run("bisect", *arguments)
         assert (got, output) == (status, "") and message in messages and messages.count("\n") == 1 and "\x1b" not in messages, (arguments, got, messages)
