@@ -118,6 +118,19 @@ void Suite::WriteAccepted() {
   }
 }
 
+// Whether it is an entry that Suite::TestTurn could have made. Any other would accept nothing, without a word.
+bool IsAcceptable(const Json& entry) {
+  using Cause = Drift::Cause;
+  const auto text = [&](const char* name) { return MemberOf(entry, name); };
+  if (entry.size() != 3 || !text("cause").is_string() || !text("name").is_string() || !text("digest").is_string()) {
+    return false;
+  }
+  for (auto each = static_cast<int>(Cause::kModule); each <= static_cast<int>(Cause::kRule); ++each) {
+    if (text("cause") == ToString(static_cast<Cause>(each))) return true;
+  }
+  return false;
+}
+
 Result<Suite::Accepted*> Suite::AcceptedFor(const RecordedChat& chat) {
   if (chat.file.empty()) return &accepted_of_[""];
   Accepted accepted{.chat = chat.name, .file = chat.file + std::string(kAcceptedEnding)};
@@ -127,7 +140,7 @@ Result<Suite::Accepted*> Suite::AcceptedFor(const RecordedChat& chat) {
   if (!text) return &accepted_of_.emplace(place, std::move(accepted)).first->second;
   const auto json = ParseJson(*text);
   const Json& list = json ? MemberOf(*json, "accepted") : Json();
-  if (!list.is_array()) {
+  if (!list.is_array() || json->size() != 1 || !std::ranges::all_of(list, IsAcceptable)) {
     return Fail(ErrorCode::kInvalidArgument,
                 accepted.file + " is not what `reprise test --update` writes; delete it to begin anew");
   }

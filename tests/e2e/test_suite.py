@@ -84,9 +84,11 @@ def test_what_was_accepted_is_no_failure_and_the_next_change_is_one(chat, suite)
     (chat.prompt / "10-rules.md").unlink()
     assert run(chat, "--update", suite)[0] == 0 and not (suite / "trip.accepted.json").exists()
     chat.write("prompt/10-rules.md", "You are a pirate.")
-    (suite / "trip.accepted.json").write_text("{}")
-    status, output, _ = run(chat, suite)
-    assert status == 1 and "delete it to begin anew" in output
+    entry = {"cause": "module", "name": "10-rules", "digest": "sha256:0"}
+    for words in ({}, {"accepted": ["all"]}, {"accepted": [{**entry, "cause": "modul"}]}, {"accepted": [{**entry, "note": ""}]}, {"accepted": [], "except": []}):
+        (suite / "trip.accepted.json").write_text(json.dumps(words))
+        status, output, _ = run(chat, suite)
+        assert status == 1 and "delete it to begin anew" in output, (words, output)
 
 
 @pytest.mark.parametrize(("checks", "failing"), [
