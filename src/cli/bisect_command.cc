@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -121,16 +122,38 @@ class Recorded {
   std::string body_;
 };
 
+// Whether a text that names no file was meant to: it ends as one of checks does, or its folder is there.
+bool IsMeantAsFile(const std::string& check) {
+  const std::size_t slash = check.rfind('/'), dot = check.rfind('.');
+  if (slash != check.npos && slash > 0 && IsDirectory(check.substr(0, slash))) return true;
+  if (dot == check.npos || dot == 0 || check[dot - 1] == '\\') return false;
+  static constexpr std::string_view kEndings[] = {".json", ".jsn", ".jsonc", ".json5"};
+  return std::ranges::find(kEndings, std::string_view(check).substr(dot)) != std::end(kEndings);
+}
+
 // A file of checks, or a pattern for the answer.
 Result<std::vector<SuiteChecks>> ChecksIn(const std::string& check) {
   std::vector<SuiteChecks> checks;
   if (check.empty()) return checks;
   if (IsFile(check)) {
     checks.push_back(TRY(ParseChecks(TRY(ReadSmall(check)).value_or(""), check)));
+  } else if (IsMeantAsFile(check)) {
+    return Fail(ErrorCode::kInvalidArgument, "there is no file " + check + "; the pattern would be (?:" + check + ")");
   } else {
     checks.push_back(TRY(ParseChecks(DumpJson(Json{{"answer", {{"matches", check}}}}), "--check")));
   }
   return checks;
+}
+
+// Fails if a file of checks is not for this turn, because then its runs would say nothing.
+Result<void> CheckUse(const std::string& check, std::span<const SuiteChecks> checks, const RecordedChat& chat,
+                      std::size_t number) {
+  if (checks.empty()) return {};
+  for (const std::string& turn : UnknownTurns(checks.front(), chat.turns)) {
+    return Fail(ErrorCode::kInvalidArgument, check + ": /turns/" + turn + ": the chat has no such turn");
+  }
+  if (LiveChecksOf(checks, *chat.only, number).any) return {};
+  return Fail(ErrorCode::kInvalidArgument, check + ": there is no check for " + chat.only->str());
 }
 
 struct Report {
@@ -138,6 +161,7 @@ struct Report {
   std::vector<Drift> differences;
   std::string left_over;  // where the recorded input cannot be put back; empty: nowhere
   Bisection found;
+  std::string problem{};  // of the first run with the recorded input that did not pass
 };
 
 std::string_view NameOf(Bisection::End end) {
@@ -188,6 +212,7 @@ void PrintJson(const Report& report, LiveRuns& live) {
                       {"causes", std::move(causes)},
                       {"not_restored", report.left_over.empty() ? Json() : Json(report.left_over)},
                       {"recorded", tested(found.recorded)},
+                      {"problem", report.problem.empty() ? Json() : Json(report.problem)},
                       {"current", tested(found.current)},
                       {"tests", found.tests},
                       {"runs", found.runs},
@@ -214,6 +239,7 @@ void PrintForReading(const Report& report, LiveRuns& live) {
   row("today's input: ", found.current);
   const bool is_joint = found.causes.size() > 1;
   Print((is_joint ? "the differences that change the outcome together:" : EndText(found.end)) + "\n");
+  if (!report.problem.empty()) Print("the first that does not: " + VisibleLine(report.problem) + "\n");
   for (const std::size_t each : found.causes) Print(Describe(report.differences[each]) + "\n");
   char sure[32];
   std::snprintf(sure, sizeof sure, "%.1f", std::floor((1 - found.error) * 1000) / 10);
@@ -251,6 +277,9 @@ class Bisecting final : public RecordedChatTaker {
 };
 
 Exited Bisecting::Find(const RecordedChat& chat) {
+  const auto at = std::ranges::find(chat.turns, *chat.only);
+  const std::size_t number = static_cast<std::size_t>(at - chat.turns.begin()) + 1;
+  TRY(OfUse(CheckUse(line_.check, checks_, chat, number)));
   Recorded recorded(line_, environment_, chat);
   TRY(recorded.Load());
   ElasticPool pool;
@@ -267,12 +296,16 @@ Exited Bisecting::Find(const RecordedChat& chat) {
     const std::vector<bool>* chosen = nullptr;  // of the test under way
     LiveTurn turn = TRY(recorded.With([&](const std::string& body) { return input.Mix(body, *chosen); }));
     TRY(OfUse(live_.CheckPrice(turn)));
-    TRY(OfUse(live_.CheckJudges(turn, checks_, 1)));
-    const LiveTest test{.turn = std::move(turn), .grader = GraderFor(chat)};
+    TRY(OfUse(live_.CheckJudges(turn, checks_, number)));
+    const LiveTest test{.turn = std::move(turn),
+                        .number = number,
+                        .grader = GraderFor(IsFile(line_.check) ? line_.check : std::string())};
     const auto found = Bisect(count, {.together = static_cast<std::size_t>(line_.live.jobs)},
                               [&](const std::vector<bool>& is_current, std::size_t runs) {
                                 chosen = &is_current;
-                                return live_.CountPassed(test, checks_, chat.content_of, runs);
+                                const bool is_recorded = std::ranges::find(is_current, true) == is_current.end();
+                                return live_.CountPassed(test, checks_, chat.content_of, runs,
+                                                         is_recorded ? &report.problem : nullptr);
                               });
     if (!found) {
       Complain(found.error());
@@ -280,6 +313,7 @@ Exited Bisecting::Find(const RecordedChat& chat) {
       return found.error().code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailure;
     }
     report.found = *found;
+    if (found->end != Bisection::End::kRecordedFails) report.problem.clear();
   }
   progress_.End();
   line_.json ? PrintJson(report, live_) : PrintForReading(report, live_);

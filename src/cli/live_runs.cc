@@ -140,7 +140,7 @@ std::vector<std::vector<JudgedRun>> LiveRuns::MakeEach(std::span<const LiveTest>
 }
 
 Result<std::size_t> LiveRuns::CountPassed(const LiveTest& test, std::span<const SuiteChecks> checks,
-                                          const ContentOf& content_of, std::size_t runs) {
+                                          const ContentOf& content_of, std::size_t runs, std::string* problem) {
   std::size_t passed = 0;
   const auto made = MakeEach(std::span(&test, 1), checks, content_of, runs);
   for (const JudgedRun& each : made.front()) {
@@ -149,6 +149,7 @@ Result<std::size_t> LiveRuns::CountPassed(const LiveTest& test, std::span<const 
     if (!each.was_made) return Fail(ErrorCode::kForbidden, error ? error->message : "a run was not made");
     if (error) return Fail(ErrorCode::kUnavailable, test.turn.model.full_name + ": " + error->message);
     passed += each.passed() ? 1 : 0;
+    if (problem != nullptr && problem->empty()) *problem = each.problem;
   }
   return passed;
 }

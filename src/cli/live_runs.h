@@ -66,9 +66,10 @@ class LiveRuns {
   static void Report(const LiveTest& test, std::span<const SuiteChecks> checks, std::span<const JudgedRun> runs,
                      TurnResult& result);
   // Makes `runs` runs, and counts those that pass. Fails if one of them could not be made to its end: kCancelled (a
-  // stop), kForbidden (the limit for the cost), kUnavailable (the model's error).
+  // stop), kForbidden (the limit for the cost), kUnavailable (the model's error). `problem`: takes that of the first
+  // run that does not pass, unless it has one; may be null.
   Result<std::size_t> CountPassed(const LiveTest& test, std::span<const SuiteChecks> checks,
-                                  const ContentOf& content_of, std::size_t runs);
+                                  const ContentOf& content_of, std::size_t runs, std::string* problem);
   // For people: "6 requests, 8,120 input and 240 output tokens, cost 0.0123".
   std::string Spent();
   std::uint64_t requests() const { return requests_; }

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "base/atomic_write.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
@@ -36,6 +37,13 @@ std::vector<InteractionId> Branch(const Parents& parents, std::optional<Interact
   return branch;
 }
 
+// The branch that ends at `head`; if `only` is not on it, the one that ends there.
+std::vector<InteractionId> BranchWith(const Parents& parents, std::optional<InteractionId> head,
+                                      std::optional<InteractionId> only) {
+  auto branch = Branch(parents, head);
+  return !only || std::ranges::find(branch, *only) != branch.end() ? branch : Branch(parents, only);
+}
+
 // Why the chat is not whole, for people: a turn of the branch continues one that is not there; empty: it is whole.
 std::string GapIn(const Parents& parents, const std::vector<InteractionId>& branch) {
   const auto first = branch.empty() ? parents.end() : parents.find(branch.front());
@@ -63,10 +71,13 @@ void AddExported(const std::string& path, Exported& exported) {
   auto entries = Disk().ListDirectory(path);
   if (!entries) return fault(path, entries.error().code, "the folder cannot be read: " + entries.error().message);
   std::ranges::sort(*entries, {}, &DirectoryEntry::name);
+  bool has_chats = false, has_checks = false;  // directly in this folder
   for (const DirectoryEntry& entry : *entries) {
     const std::string &name = entry.name, below = path + "/" + name;
     if (name.starts_with('.')) continue;
+    has_checks = has_checks || name == kSuiteFile;
     if (entry.is_directory || IsDirectory(below)) {
+      has_chats = has_chats || IsChatFolder(below);
       AddExported(below, exported);
       continue;
     }
@@ -76,7 +87,14 @@ void AddExported(const std::string& path, Exported& exported) {
       fault(below, ErrorCode::kInvalidArgument, "there is no chat for these checks");
     }
     const bool is_of_suite = is_checks || name.ends_with(kAcceptedEnding) || name == kSuiteFile;
-    if (name.ends_with(".json") && !is_of_suite) exported.chats.push_back(below);
+    if (!name.ends_with(".json") || is_of_suite) continue;
+    has_chats = true;
+    exported.chats.push_back(below);
+  }
+  const bool is_for_none = has_checks && !has_chats;  // those in folders below it have their own
+  if (is_for_none) {
+    fault(path + "/" + std::string(kSuiteFile), ErrorCode::kInvalidArgument,
+          "there is no chat for these checks in this folder");
   }
 }
 
@@ -89,6 +107,9 @@ Result<Exported> ExportedIn(const std::string& path) {
   }
   return exported;
 }
+
+// The checks for all chats of its folder.
+std::string SuiteOf(const std::string& file) { return file.substr(0, file.rfind('/') + 1) + std::string(kSuiteFile); }
 
 // The turn in "PATH/int_002".
 std::optional<InteractionId> TurnIn(const std::string& what) {
@@ -109,11 +130,16 @@ Result<std::optional<std::string>> ReadSmall(const std::string& path) {
 Result<std::vector<SuiteChecks>> ChecksBeside(const RecordedChat& chat, std::string& faulty) {
   std::vector<SuiteChecks> checks;
   if (chat.file.empty()) return checks;
-  const std::string folder = chat.file.substr(0, chat.file.rfind('/') + 1);
-  for (const std::string& path : {folder + std::string(kSuiteFile), chat.file + std::string(kChecksEnding)}) {
+  const std::string of_all = SuiteOf(chat.file);
+  for (const std::string& path : {of_all, chat.file + std::string(kChecksEnding)}) {
     faulty = path;
     const auto text = TRY(ReadSmall(path));
-    if (text) checks.push_back(TRY(ParseChecks(*text, path)));
+    if (!text) continue;
+    checks.push_back(TRY(ParseChecks(*text, path)));
+    if (path == of_all) continue;  // RecordedChats::Take compares it with each chat of the folder
+    for (const std::string& turn : UnknownTurns(checks.back(), chat.turns)) {
+      return Fail(ErrorCode::kInvalidArgument, path + ": /turns/" + turn + ": the chat has no such turn");
+    }
   }
   return checks;
 }
@@ -126,9 +152,8 @@ Result<PresentAgent> AgentFor(PresentFolders& present, const RecordedChat& chat,
   return agent;
 }
 
-std::shared_ptr<const Grader> GraderFor(const RecordedChat& chat) {
-  if (chat.file.empty()) return nullptr;
-  return std::make_shared<const Grader>(Resolved(chat.file).parent_path().string());
+std::shared_ptr<const Grader> GraderFor(const std::string& file) {
+  return file.empty() ? nullptr : std::make_shared<const Grader>(Resolved(ParentDirectory(FullPath(file))).string());
 }
 
 std::string RecordedChats::PathIn(const std::string& what) {
@@ -149,7 +174,15 @@ Result<bool> RecordedChats::Take(const std::string& what, RecordedChatTaker& tak
   if (path == what && !path.empty()) {
     const auto exported = TRY(ExportedIn(path));
     for (const auto& [at, error] : exported.faults) taker.TakeBroken(at.substr(at.rfind('/') + 1), at, error);
+    unknown_turns_.clear();
     for (const std::string& each : exported.chats) TRY(TakeExported(each, std::nullopt, taker));
+    if (IsChat(path)) return true;  // and others of its folder may have those turns
+    for (const auto& [at, turns] : unknown_turns_) {
+      if (turns.empty()) continue;
+      taker.TakeBroken(std::string(kSuiteFile), at,
+                       MakeError(ErrorCode::kInvalidArgument,
+                                 "/turns/" + turns.front() + ": no chat of this folder has such a turn"));
+    }
     return true;
   }
   if (!path.empty()) {
@@ -171,6 +204,7 @@ Result<void> RecordedChats::TakeExported(const std::string& path, std::optional<
   if (file.ends_with(".json")) file.resize(file.size() - std::string_view(".json").size());
   const std::string name = file.substr(file.rfind('/') + 1);
   const auto broken = [&](const Error& error) {
+    unknown_turns_[SuiteOf(file)].clear();  // its turns are not known
     taker.TakeBroken(name, path, error);
     return Result<void>();
   };
@@ -186,9 +220,10 @@ Result<void> RecordedChats::TakeExported(const std::string& path, std::optional<
                         .file = file,
                         .chat = *chat,
                         .bodies = &bodies,
-                        .turns = Branch(ParentsOf(foreign->interactions), only ? only : foreign->head),
+                        .turns = BranchWith(ParentsOf(foreign->interactions), foreign->head, only),
                         .only = only,
                         .is_whole = foreign->gaps.empty()};
+  NoteUnknownTurns(recorded);
   if (only && recorded.turns.empty()) {
     return broken(MakeError(ErrorCode::kInvalidArgument, "the chat has no turn " + only->str()));
   }
@@ -209,14 +244,24 @@ Result<void> RecordedChats::TakeExported(const std::string& path, std::optional<
   return imported ? taker.Take(recorded) : broken(imported.error());
 }
 
+void RecordedChats::NoteUnknownTurns(const RecordedChat& chat) {
+  const std::string path = SuiteOf(chat.file);
+  const auto text = ReadSmall(path);
+  const auto checks = text && *text ? ParseChecks(**text, path) : SuiteChecks();
+  if (!checks) return;  // ChecksBeside says so
+  const auto unknown = UnknownTurns(*checks, chat.turns);
+  const auto [of_others, is_first] = unknown_turns_.try_emplace(path, unknown);
+  if (is_first) return;
+  std::erase_if(of_others->second, [&](const auto& turn) { return std::ranges::find(unknown, turn) == unknown.end(); });
+}
+
 Result<void> RecordedChats::TakeStored(ChatReader& reader, const RecordReference& what, RecordedChatTaker& taker) {
   const auto chat = reader.store().LoadChat(what.chat);
   if (!chat) return Fail(NotThere(chat.error(), what, reader.options().data_dir));
   FilesInStore files(reader.files(), what.chat);
   RequestBodies bodies(reader.store(), &files);
-  const auto head = what.interaction ? what.interaction : chat->summary.head;
   const Parents parents = ParentsOf(chat->interactions);
-  const auto branch = Branch(parents, head);
+  const auto branch = BranchWith(parents, chat->summary.head, what.interaction);
   const std::string gap = GapIn(parents, branch);
   const RecordedChat recorded{
       .name = what.chat.str(),

@@ -36,7 +36,7 @@ struct RecordedChat {
   std::string file{};  // the same without ".json"
   ChatId chat;
   RequestBodies* bodies;
-  std::vector<InteractionId> turns{};   // on the branch, the first one first
+  std::vector<InteractionId> turns{};   // on the branch to the head or to `only`, the first one first
   std::optional<InteractionId> only{};  // the one that was named; nullopt: all
   std::string chosen_model{};
   Effort effort = Effort::kDefault;
@@ -80,10 +80,12 @@ class RecordedChats {
  private:
   Result<void> TakeExported(const std::string& path, std::optional<InteractionId> only, RecordedChatTaker& taker);
   Result<void> TakeStored(ChatReader& reader, const RecordReference& what, RecordedChatTaker& taker);
+  void NoteUnknownTurns(const RecordedChat& chat);
   Result<PastFiles> FilesAt(ChatReader& reader, const Interaction& turn, std::uint64_t seq);
 
   const Flags& flags_;
   const Environment& environment_;
+  std::map<std::string, std::vector<std::string>> unknown_turns_;  // by suite.json: those that no chat before has had
   Mutex mutex_;
   std::map<std::string, RecordedChanges> changes_ GUARDED_BY(mutex_);  // by workspace
 };
@@ -91,14 +93,14 @@ class RecordedChats {
 // The agent of today for the chat's turns: an exported chat has that of this folder, wherever it was recorded.
 Result<PresentAgent> AgentFor(PresentFolders& present, const RecordedChat& chat, const Interaction& turn);
 
-// For the `command` checks of the chat's suite; null for a stored one, which has none.
-std::shared_ptr<const Grader> GraderFor(const RecordedChat& chat);
+// For the `command` checks beside this file (RecordedChat::file); null if it is empty.
+std::shared_ptr<const Grader> GraderFor(const std::string& file);
 
 // A small JSON file of the suite; nullopt if there is none. kInvalidArgument if something else has its name.
 Result<std::optional<std::string>> ReadSmall(const std::string& path);
 
-// The checks beside an exported chat, those for all chats of its folder first; none of a stored one. `faulty` names the
-// file of a failure.
+// The checks beside an exported chat, those for all chats of its folder first; none of a stored one. kInvalidArgument
+// if its own name a turn that it lacks. `faulty` names the file of a failure.
 Result<std::vector<SuiteChecks>> ChecksBeside(const RecordedChat& chat, std::string& faulty);
 
 }  // namespace reprise

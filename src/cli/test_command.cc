@@ -51,6 +51,8 @@ class Suite final : public RecordedChatTaker {
 
   Result<void> Take(const RecordedChat& chat) override;
   void TakeBroken(const std::string& name, const std::string& file, const Error& why) override;
+  // For --update, after all chats.
+  void WriteAccepted();
   const SuiteReport& report() const { return report_; }
 
  private:
@@ -58,23 +60,25 @@ class Suite final : public RecordedChatTaker {
   Result<Interaction> TestTurn(const RecordedChat& chat, InteractionId id, TurnResult& result);
   Result<LiveTurn> PrepareTurn(const RecordedChat& chat, const Interaction& turn, std::size_t number);
   void Check(const RecordedChat& chat, const Interaction& turn, std::size_t number, TurnResult& result) const;
-  // What was accepted of a chat, as JSON, and the file that says so.
+  // What was accepted, as JSON, and the file that says so: of the folder NAME and of the document NAME.json.
   struct Accepted {
-    std::string file;
-    std::set<std::string> known{};  // from the file
-    std::set<std::string> found{};  // in this test
-    bool is_whole = true;           // every request of every turn was compared
+    std::string chat{}, file{};
+    std::set<std::string> known{};     // from the file
+    std::set<std::string> found{};     // in this test
+    std::set<std::string> compared{};  // canonical paths of chats of which every request of every turn was compared
   };
-  Result<void> Write(const Accepted& accepted) const;
-  Result<Accepted> AcceptedFor(const RecordedChat& chat);
+  static Result<void> Write(const Accepted& accepted);
+  Result<Accepted*> AcceptedFor(const RecordedChat& chat);
 
   const CommandLine& line_;
   const std::unique_ptr<PresentFolders> present_;
   LiveRuns* const live_;
   ElasticPool pool_;
   const Executor executor_ = [this](std::function<void()> job) { pool_.Submit(std::move(job)); };
-  std::vector<SuiteChecks> checks_;  // for the chat under way
-  Accepted accepted_;                // likewise
+  std::vector<SuiteChecks> checks_;              // for the chat under way
+  Accepted* accepted_ = nullptr;                 // likewise
+  bool is_whole_ = true;                         // every request of it was compared
+  std::map<std::string, Accepted> accepted_of_;  // by file, canonical; an empty one for all stored chats
   SuiteReport report_;
 };
 
@@ -93,9 +97,11 @@ Result<void> Suite::Take(const RecordedChat& chat) {
 }
 
 // Without what is no longer found, if all was compared; no file if nothing is left.
-Result<void> Suite::Write(const Accepted& accepted) const {
+Result<void> Suite::Write(const Accepted& accepted) {
+  const std::string chat = accepted.file.substr(0, accepted.file.size() - kAcceptedEnding.size());
+  const std::size_t chats = (IsChatFolder(chat) ? 1 : 0) + (IsFile(chat + ".json") ? 1 : 0);
   std::set<std::string> kept = accepted.found;
-  if (!accepted.is_whole) kept.insert(accepted.known.begin(), accepted.known.end());
+  if (accepted.compared.size() < chats) kept.insert(accepted.known.begin(), accepted.known.end());
   if (kept == accepted.known) return {};
   if (kept.empty()) return Disk().RemoveFile(accepted.file);
   Json list = Json::array();
@@ -103,44 +109,58 @@ Result<void> Suite::Write(const Accepted& accepted) const {
   return WriteOutputFile(accepted.file, Json{{"accepted", std::move(list)}}.dump(2) + "\n", /*replace=*/true);
 }
 
-Result<Suite::Accepted> Suite::AcceptedFor(const RecordedChat& chat) {
-  Accepted accepted{.file = chat.file + std::string(kAcceptedEnding)};
+void Suite::WriteAccepted() {
+  for (const auto& [file, accepted] : accepted_of_) {
+    const Result<void> written = accepted.file.empty() ? Result<void>() : Write(accepted);
+    if (written) continue;
+    TakeBroken(accepted.chat, file,
+               MakeError(written.error().code, accepted.file + " cannot be written: " + written.error().message));
+  }
+}
+
+// Whether it is an entry that Suite::TestTurn could have made. Any other would accept nothing, without a word.
+bool IsAcceptable(const Json& entry) {
+  using Cause = Drift::Cause;
+  const auto text = [&](const char* name) { return MemberOf(entry, name); };
+  if (entry.size() != 3 || !text("cause").is_string() || !text("name").is_string() || !text("digest").is_string()) {
+    return false;
+  }
+  for (auto each = static_cast<int>(Cause::kModule); each <= static_cast<int>(Cause::kRule); ++each) {
+    if (text("cause") == ToString(static_cast<Cause>(each))) return true;
+  }
+  return false;
+}
+
+Result<Suite::Accepted*> Suite::AcceptedFor(const RecordedChat& chat) {
+  if (chat.file.empty()) return &accepted_of_[""];
+  Accepted accepted{.chat = chat.name, .file = chat.file + std::string(kAcceptedEnding)};
+  const std::string place = Resolved(accepted.file).string();
+  if (const auto found = accepted_of_.find(place); found != accepted_of_.end()) return &found->second;
   const auto text = TRY(ReadSmall(accepted.file));
-  if (!text) return accepted;
+  if (!text) return &accepted_of_.emplace(place, std::move(accepted)).first->second;
   const auto json = ParseJson(*text);
   const Json& list = json ? MemberOf(*json, "accepted") : Json();
-  if (!list.is_array()) {
+  if (!list.is_array() || json->size() != 1 || !std::ranges::all_of(list, IsAcceptable)) {
     return Fail(ErrorCode::kInvalidArgument,
                 accepted.file + " is not what `reprise test --update` writes; delete it to begin anew");
   }
   for (const Json& each : list) accepted.known.insert(DumpJson(each));
-  return accepted;
+  return &accepted_of_.emplace(place, std::move(accepted)).first->second;
 }
 
 void Suite::Test(const RecordedChat& chat) {
-  accepted_ = {};
   std::string faulty;
   auto checks = ChecksBeside(chat, faulty);
   if (!checks) return TakeBroken(chat.name, chat.path, checks.error());
   checks_ = *std::move(checks);
-  if (!chat.file.empty()) {
-    auto accepted = AcceptedFor(chat);
-    if (!accepted) return TakeBroken(chat.name, chat.path, accepted.error());
-    accepted_ = *std::move(accepted);
-  }
-  const bool has_own = !checks_.empty() && IsFile(chat.file + std::string(kChecksEnding));
-  if (has_own) {  // those for all chats may name turns that this one lacks
-    for (const std::string& turn : UnknownTurns(checks_.back(), chat.turns)) {
-      TakeBroken(chat.name, chat.path,
-                 MakeError(ErrorCode::kInvalidArgument, chat.file + std::string(kChecksEnding) + ": /turns/" + turn +
-                                                            ": the chat has no such turn"));
-    }
-  }
+  const auto accepted = AcceptedFor(chat);
+  if (!accepted) return TakeBroken(chat.name, chat.path, accepted.error());
+  accepted_ = *accepted;
   if (chat.turns.empty()) {
     TakeBroken(chat.name, chat.path, MakeError(ErrorCode::kInvalidArgument, "the chat has no turns to test"));
   }
-  accepted_.is_whole = !chat.only && chat.is_whole;
-  const auto grader = GraderFor(chat);
+  is_whole_ = !chat.only && chat.is_whole;
+  const auto grader = GraderFor(chat.file);
   std::deque<TurnResult> results;  // which stay where they are
   std::vector<LiveTest> for_model;
   std::vector<TurnResult*> of_model;  // likewise
@@ -151,7 +171,7 @@ void Suite::Test(const RecordedChat& chat) {
     const auto began = std::chrono::steady_clock::now();
     const auto turn = TestTurn(chat, chat.turns[i], result);
     if (!turn) result.problems.push_back(turn.error().message);
-    accepted_.is_whole = accepted_.is_whole && turn && result.problems.empty();
+    is_whole_ = is_whole_ && turn && result.problems.empty();
     const bool has_answer = turn && !turn->user_message.empty();  // else it is an act of a person
     if (has_answer && live_ == nullptr) Check(chat, *turn, i + 1, result);
     if (has_answer && live_ != nullptr && result.problems.empty()) {
@@ -176,11 +196,7 @@ void Suite::Test(const RecordedChat& chat) {
     if (!result.problems.empty()) result.state = TurnResult::State::kFailed;
     report_.turns.push_back(std::move(result));
   }
-  if (!line_.update || chat.file.empty()) return;
-  if (const auto written = Write(accepted_); !written) {
-    TakeBroken(chat.name, chat.path,
-               MakeError(written.error().code, accepted_.file + " cannot be written: " + written.error().message));
-  }
+  if (is_whole_) accepted_->compared.insert(Resolved(chat.path).string());
 }
 
 // The checks on the record.
@@ -238,7 +254,7 @@ Result<Interaction> Suite::TestTurn(const RecordedChat& chat, InteractionId id, 
   if (turn.user_message.empty()) return turn;  // what a person did by hand
   if (!turn.record || !turn.record->requests) {
     result.notes.emplace_back(kRequestsNotOnRecord);
-    accepted_.is_whole = false;
+    is_whole_ = false;
     return turn;
   }
   std::ranges::move(chat.bodies->FaultsOf(turn), std::back_inserter(result.problems));
@@ -261,12 +277,12 @@ Result<Interaction> Suite::TestTurn(const RecordedChat& chat, InteractionId id, 
   }
   const bool is_tested = compared.requests > 0 || compared.not_compared.empty() || !checks_.empty() || live_ != nullptr;
   if (!is_tested) result.state = TurnResult::State::kSkipped;
-  accepted_.is_whole = accepted_.is_whole && compared.requests >= asked.size();
+  is_whole_ = is_whole_ && compared.requests >= asked.size();
   for (const Drift& drift : compared.found) {
     const std::string text =
         DumpJson({{"cause", ToString(drift.cause)}, {"name", drift.name}, {"digest", drift.digest}});
-    const bool is_accepted = accepted_.known.contains(text) || (line_.update && !accepted_.file.empty());
-    if (is_accepted) accepted_.found.insert(text);
+    const bool is_accepted = accepted_->known.contains(text) || (line_.update && !accepted_->file.empty());
+    if (is_accepted) accepted_->found.insert(text);
     if (!is_accepted) (live_ == nullptr ? result.problems : result.notes).push_back(Describe(drift));
   }
   return turn;
@@ -377,15 +393,17 @@ Exited RunTest(const CommandLine& line, const Environment& environment) {
     if (counter.stop_requested() || !taken) break;
     taken = chats.Take(what, suite);
   }
+  if (line.update) suite.WriteAccepted();
   SuiteReport report = suite.report();
   if (!taken && report.turns.empty()) static_cast<void>(TRY(OfUse(std::move(taken))));
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   if (live) report.asked = live->Spent();
   const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
   Print(line.json ? JsonText(report) : TerminalText(report, DecideColour(line.colour, environment, is_terminal)));
-  if (progress) progress->End();
+  const auto written = WriteReports(report, line);
+  if (progress) progress->End();  // ends the program if it was interrupted
   FlushOutput();
-  TRY(WriteReports(report, line));
+  TRY(written);
   static_cast<void>(TRY(OfUse(std::move(taken))));  // after what was found until then
   const bool failed = std::ranges::any_of(
       report.turns, [](const TurnResult& each) { return each.state == TurnResult::State::kFailed; });

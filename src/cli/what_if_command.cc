@@ -105,7 +105,7 @@ Result<void> Trying::Prepare(const RecordedChat& chat, std::span<const SuiteChec
                       .files_then = [&chat, turn, at = what_if.at] { return chat.files_at(turn, at); },
                       .allow_effects = std::move(what_if.allow_effects),
                       .is_free = true,
-                      .grader = GraderFor(chat)});
+                      .grader = GraderFor(chat.file)});
   }
   return {};
 }

@@ -194,31 +194,42 @@ std::string SkillIn(std::string_view before, std::string_view after) {
   return std::string(kSkillsModule);
 }
 
+// The model's window at the time; 0: not on record.
+std::int64_t WindowOf(const Interaction& interaction) {
+  for (const AgentEvent& event : interaction.events) {
+    const auto* const usage = std::get_if<event::Usage>(&event.payload);
+    if (usage != nullptr && usage->context_window > 0) return usage->context_window;
+  }
+  return 0;
+}
+
 // --- the comparison --------------------------------------------------------------------------------------------------
 
 class Comparison {
  public:
   using NamedTools = std::vector<std::pair<std::string, Json>>;
-  Comparison(const Present& present, const std::string& workspace, DriftReport& report)
+  using ToolsWithin = std::function<NamedTools(std::int64_t window)>;
+  Comparison(const Present& present, const Interaction& interaction, DriftReport& report)
       : report_(report),
         agent_(present.agent),
         tools_(present.agent.workspace.tools.Current()),
         window_(present.model.context_window),
+        window_then_(WindowOf(interaction)),
         patterns_(PatternsOf(present.prompt, Context(present.model.context_window).max_plain_bytes())),
         facts_{.workspace = present.prompt.workspace,
                .environment = present.prompt.environment,
                .git = present.prompt.git,
-               .workspace_then = workspace} {
+               .workspace_then = interaction.workspace} {
     for (const ToolServer& server : present.agent.workspace.tools.Servers()) {
       if (server.state != ToolServer::State::kReady) away_.push_back(server.name);
     }
   }
 
-  // Compares a body with that of today. `listed` has the lists of the recorded one; nullopt: not on record. `with_room`
-  // gives the tools of today for a model with any window; empty: not known.
+  // Compares a body with that of today. `listed` has the lists of the recorded one; nullopt: not on record.
+  // `tools_within` gives the tools of today for a model with this window (0: any); empty: not known.
   void Compare(std::uint64_t index, const std::optional<SentRequest>& listed, const ToldBody& before,
                const ToldBody& after, const SentModules& modules_now, bool is_shortened,
-               const std::function<NamedTools()>& with_room) {
+               const ToolsWithin& tools_within) {
     index_ = index;
     of_clients_.clear();
     if (listed) {
@@ -235,7 +246,8 @@ class Comparison {
     ComparePrompt(before, listed && listed->modules ? *listed->modules : SentModules(), after, modules_now);
     if (before.tools != after.tools) {
       const auto was = ToolsIn(before.tools), is = ToolsIn(after.tools);
-      was == is ? AddCacheMark("/tools", before.tools, after.tools) : CompareTools(was, is, with_room());
+      was == is ? AddCacheMark("/tools", before.tools, after.tools)
+                : CompareTools(was, ToolsThen(was, is, tools_within));
     }
     CompareParameters(before.parameters, after.parameters);
     for (std::size_t i = 0; i < std::max(before.messages.size(), after.messages.size()); ++i) {
@@ -421,26 +433,30 @@ class Comparison {
          .after = marks(after)});
   }
 
-  void AddWindow() {
-    Add({.cause = Drift::Cause::kParameter,
-         .name = "context_window",
-         .path = "/tools",
-         .before = "(larger)",
-         .after = std::to_string(window_)});
-  }
-
   static std::string Listed(const std::vector<std::string>& names) {
     std::string text;
     for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
     return text;
   }
-  void CompareTools(const NamedTools& before, const NamedTools& after, const NamedTools& with_room) {
-    using Named = NamedTools::value_type;
-    const auto is_of_window = [&](const Named& tool) {  // a model with little room gets short descriptions
-      const bool is_other = std::ranges::find(with_room, tool) != with_room.end();
-      if (is_other) AddWindow();
-      return is_other;
+  // A model with little room gets short descriptions, and not of all tools. So the record is compared with what today's
+  // agent would tell within the recorded window; the rest is the window's.
+  NamedTools ToolsThen(const NamedTools& was, NamedTools is, const ToolsWithin& tools_within) {
+    if (window_then_ == window_) return is;
+    NamedTools then = tools_within(window_then_);
+    const auto is_other = [&](const NamedTools::value_type& tool) {
+      return std::ranges::find(then, tool) != then.end() && std::ranges::find(is, tool) == is.end();
     };
+    const bool is_known = window_then_ > 0 || std::ranges::any_of(was, is_other);  // else it may have been this one
+    if (then.empty() || then == is || !is_known) return is;
+    Add({.cause = Drift::Cause::kParameter,
+         .name = "context_window",
+         .path = "/tools",
+         .before = window_then_ > 0 ? std::to_string(window_then_) : "(larger)",
+         .after = window_ > 0 ? std::to_string(window_) : "(unlimited)"});
+    return then;
+  }
+  void CompareTools(const NamedTools& before, const NamedTools& after) {
+    using Named = NamedTools::value_type;
     const auto is_unknown = [&](const std::string& name) {
       if (agent_.is_denied && agent_.is_denied(name)) return false;
       if (of_clients_.contains(name) || IsAway(name, "__")) return true;
@@ -452,7 +468,7 @@ class Comparison {
       const std::string path = "/tools/" + std::to_string(i);
       const auto now = std::ranges::find(after, name, &Named::first);
       if (now != after.end()) was.push_back(name);
-      if (now != after.end() && now->second != tool && !is_of_window(before[i])) {
+      if (now != after.end() && now->second != tool) {
         Difference first = FirstDifference(tool, now->second, path);
         Add({.cause = Drift::Cause::kTool,
              .name = name,
@@ -460,7 +476,7 @@ class Comparison {
              .before = TextOrNothing(first.before),
              .after = TextOrNothing(first.after)},
             DumpJson(Json{{"changed", now->second}}));  // not what a new tool would be
-      } else if (now == after.end() && !is_unknown(name) && !is_of_window(before[i])) {
+      } else if (now == after.end() && !is_unknown(name)) {
         Add({.cause = Drift::Cause::kTool, .name = name, .path = path, .before = DumpJson(tool)}, DumpJson(Json()));
       }
     }
@@ -512,7 +528,7 @@ class Comparison {
   DriftReport& report_;
   const PresentAgent& agent_;
   const std::shared_ptr<const ToolSet> tools_;
-  const std::int64_t window_;
+  const std::int64_t window_, window_then_;  // 0: none, or not known
   const std::vector<ModulePattern> patterns_;
   const PromptFacts facts_;
   std::vector<std::string> away_;     // MCP servers that are not connected
@@ -581,7 +597,7 @@ Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bod
                   .tools = DeferredTools(agent.workspace.tools, model ? model->context_window : 0),
                   .files = bodies.files(),
                   .executor = executor};
-  Comparison comparison(present, interaction.workspace, report);
+  Comparison comparison(present, interaction, report);
   if (name_now != interaction.model) comparison.AddModel(interaction.model, name_now);
   comparison.CompareRules(interaction, *record.requests);
   const bool has_servers = !agent.workspace.tools.Servers().empty();
@@ -614,19 +630,19 @@ Result<DriftReport> FindDrift(const Interaction& interaction, RequestBodies& bod
     const auto listed = TRY(bodies.WithLists(interaction, i));
     comparison.CompareServers(i, listed);
     if (draft->body == *recorded) continue;
-    const auto with_room = [&]() -> Comparison::NamedTools {
-      Present roomy{.agent = agent,
-                    .model = present.model,
-                    .prompt = present.prompt,
-                    .tools = DeferredTools(agent.workspace.tools, 0),
-                    .files = bodies.files(),
-                    .executor = executor};
-      roomy.model.context_window = 0;
-      const auto large = DraftOf(roomy, *states.Before(sent.round), ModeThen(agent, told));
-      const auto read = large ? ReadTold(large->body) : Result<ToldBody>(ToldBody());
+    const auto tools_within = [&](std::int64_t window) -> Comparison::NamedTools {
+      Present then{.agent = agent,
+                   .model = present.model,
+                   .prompt = present.prompt,
+                   .tools = DeferredTools(agent.workspace.tools, window),
+                   .files = bodies.files(),
+                   .executor = executor};
+      then.model.context_window = window;
+      const auto made = DraftOf(then, *states.Before(sent.round), ModeThen(agent, told));
+      const auto read = made ? ReadTold(made->body) : Result<ToldBody>(ToldBody());
       return read ? ToolsIn(read->tools) : Comparison::NamedTools();
     };
-    comparison.Compare(i, listed, told, TRY(ReadTold(draft->body)), draft->modules, is_shortened, with_room);
+    comparison.Compare(i, listed, told, TRY(ReadTold(draft->body)), draft->modules, is_shortened, tools_within);
   }
   return report;
 }

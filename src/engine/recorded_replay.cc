@@ -62,7 +62,7 @@ class RecordedTool final : public Tool {
 // The agent's whole world, made from the record.
 class Replay final : public ModelClient, public ToolRegistry, public Unattended, public CallGuard {
  public:
-  explicit Replay(Recording recording) : recording_(std::move(recording)) {
+  Replay(Recording recording, bool is_imported) : recording_(std::move(recording)), is_imported_(is_imported) {
     if (recording_.continued) answered_ = true;
     tools_ = std::make_shared<RecordedTools>(*this);
   }
@@ -154,6 +154,7 @@ class Replay final : public ModelClient, public ToolRegistry, public Unattended,
   Error WhyNoResponse() REQUIRES(mutex_);
 
   Recording recording_;
+  const bool is_imported_;
   std::stop_source stop_;
   std::shared_ptr<const ToolSet> tools_;
 
@@ -245,6 +246,8 @@ void Replay::Generate(const ModelRequest& request, ModelStream& stream, std::sto
         const bool shown = round->calls.empty() || round->calls.front().asked;
         if (!shown && round->calls.front().stopped_before()) stop_.request_stop();
         response = std::move(whole);
+      } else if (is_imported_ && recording_.last_words.empty() && Next() == nullptr) {
+        End();  // a call has ended the turn where it comes from
       } else if (recording_.last_words.empty()) {
         Miss("the agent asks the model, and the record has no response");
       } else {
@@ -569,7 +572,8 @@ void Replay::TakeCompactions(std::size_t messages) {
       continue;
     }
     const bool before_one = next_ + 1 < recording_.events.size() && is_compaction(recording_.events[next_ + 1]);
-    const bool of_summary = std::holds_alternative<event::Usage>(next.payload) && (before_one || !Round()->message);
+    const bool of_summary =
+        std::holds_alternative<event::Usage>(next.payload) && (before_one || (Round() && !Round()->message));
     if (!of_summary && !is_compaction(next)) return;
     if (const auto* told = std::get_if<event::Compacted>(&next.payload)) {
       if (!kept) return Miss("the final state does not have the summary");
@@ -613,6 +617,11 @@ void Replay::Diverge(std::optional<AgentEvent> actual, std::string reason) {
 void Replay::CompareEnd(const AgentOutcome& outcome) {
   if (report_.divergence) return;
   SkipNested();
+  if (Next() != nullptr && std::holds_alternative<event::Compacted>(Next()->payload)) {
+    round_ = Next()->round_index;  // no request came after it: where an imported turn comes from, it was summed up then
+    TakeCompactions(outcome.state.messages.size());
+    if (report_.divergence) return;
+  }
   if (Next() != nullptr) return Miss("the replay ends before the record does");
   const auto& words = recording_.last_words;
   const auto* failed = words.empty() ? nullptr : std::get_if<event::Failed>(&words.front().payload);
@@ -708,7 +717,7 @@ Result<ReplayReport> ReplayRecorded(const Interaction& interaction, const Execut
   TRY(CheckReplayable(interaction));
   if (interaction.user_message.empty()) return CompareChangeByHand(interaction);
   auto recording = TRY(Recording::Of(interaction));
-  return Replay(std::move(recording)).Run(executor);
+  return Replay(std::move(recording), interaction.imported).Run(executor);
 }
 
 }  // namespace reprise

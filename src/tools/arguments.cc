@@ -178,6 +178,7 @@ std::string Explanation(const std::vector<SchemaError>& errors, const PlainJson&
     while (!line.empty() && line.back() == '.') line.pop_back();
     if (lines.size() < kMaxReported && std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
   }
+  if (lines.empty()) lines.emplace_back("the schema does not allow it");  // the library is silent, as for propertyNames
   std::string text = std::string("invalid ") + words.object + ": ";
   for (std::size_t i = 0; i < lines.size(); ++i) text += (i == 0 ? "" : "; ") + lines[i];
   if (words.any_value) return text + ".";

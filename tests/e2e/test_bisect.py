@@ -7,7 +7,7 @@ import pytest
 from support import schemas
 from support.provider import failure, text
 from support.recorded import Recorded
-from support.server import reprise
+from support.server import Server, reprise, sandbox_works
 
 KINDS = ("openai", "anthropic", "openai_responses")
 
@@ -149,12 +149,68 @@ def test_a_turn_of_an_exported_chat(openai_chat):
     assert [each["name"] for each in report["causes"]] == ["15-voice"] and report["turn"] == "trip/int_001"
 
 
+@pytest.fixture
+def two_turns(openai_chat):
+    """Turn 1 says "first", and turn 2 says "otter", or "heron" since the prompt has changed."""
+    chat = openai_chat
+    chat.provider.plan(text("otter"))
+    server = Server(chat.home, config=chat.config, arguments=["--prompt-dir", chat.prompt])
+    server.client.turn("c", "Which one?")
+    server.close()
+    chat.write("prompt/95-last.md", "Be rude.\n")
+    answer_by(chat, lambda body: "heron" if "Be rude" in system_of(body) else "otter")
+    return chat
+
+
+@pytest.mark.parametrize("name", ["2", "int_002"])
+def test_a_file_of_checks_has_those_of_the_turn(two_turns, name):
+    checks = two_turns.home.path / "checks.json"
+    checks.write_text(json.dumps({"turns": {"1": {"answer": {"equals": "Written."}}, name: {"answer": {"equals": "otter"}}}}))
+    status, output, messages = two_turns.run("bisect", "c/int_002", "--check", checks, "--json")
+    assert (status, messages) == (0, "") and json.loads(output)["result"] == "found", (output, messages)
+
+
+@pytest.mark.parametrize(("checks", "said"), [
+    ({"turns": {"1": {"answer": {"equals": "Written."}}}}, "checks.json: there is no check for int_002"), ({"at_least": "1/2"}, "checks.json: there is no check for int_002"),
+    ({"answer": {"equals": "otter"}, "turns": {"77": {"answer": {"equals": "otter"}}}}, "checks.json: /turns/77: the chat has no such turn")])
+def test_checks_of_other_turns_cost_nothing(two_turns, checks, said):
+    asked = len(two_turns.provider.requests)
+    (two_turns.home.path / "checks.json").write_text(json.dumps(checks))
+    status, output, messages = two_turns.run("bisect", "c/int_002", "--check", two_turns.home.path / "checks.json")
+    assert (status, output) == (2, "") and said in messages and len(two_turns.provider.requests) == asked, messages
+
+
+@pytest.mark.parametrize("exported", [False, True])
+def test_a_command_of_the_checks_runs_in_their_folder(two_turns, exported):
+    chat = two_turns
+    if not sandbox_works():
+        pytest.skip("no sandbox")
+    chat.write("checks/is_otter.sh", "#!/bin/sh\ngrep -q '\"content\":\"otter\"'\n")
+    chat.write("checks/k.json", '{"command": ["./is_otter.sh"]}')
+    (chat.home.path / "checks/is_otter.sh").chmod(0o755)
+    what = "c"
+    if exported:
+        what = chat.home.path / "suite/c"
+        assert reprise(chat.home, "export", "c", "-o", what.parent, "--data-dir", chat.home.data)[0] == 0
+    status, output, messages = chat.run("bisect", f"{what}/int_002", "--check", chat.home.path / "checks/k.json", "--json")
+    assert (status, messages) == (0, "") and json.loads(output)["result"] == "found", (output, messages)
+
+
+def test_why_the_recorded_input_does_not_pass_is_said(two_turns):
+    arguments = ["bisect", "c/int_002", "--check", "^heron$"]
+    report = json.loads(two_turns.run(*arguments, "--json")[1])
+    schemas.check("bisect_report", report)
+    assert report["result"] == "recorded_fails" and report["problem"].startswith("answer: the answer does not match"), report
+    assert 'the first that does not: answer: the answer does not match "^heron$": "otter"' in two_turns.run(*arguments)[1]
+
+
 def test_wrong_arguments_are_named(openai_chat):
     chat = openai_chat
     (chat.home.path / "bad.json").write_text("{")
     for arguments, status, message in [
             ([], 2, "WHAT"), (["c"], 2, "bisect takes one turn: c/INTERACTION"), (["nope/int_001"], 1, "nope"), (["c/int_009"], 1, "int_009"), (["c\x1b/int_001"], 2, "<U+001B>"),
-            (["c/int_001", "--check", "("], 2, "no RE2 pattern"), (["c/int_001", "--check", chat.home.path / "bad.json"], 2, "bad.json"),
+            (["c/int_001", "--check", "("], 2, "no RE2 pattern"), (["c/int_001", "--check", "checks.jsn"], 2, "there is no file checks.jsn; the pattern would be (?:checks.jsn)"),
+            (["c/int_001", "--check", chat.home.path / "checks"], 2, "there is no file"), (["c/int_009", "--check", "(?:checks.jsn)"], 1, "int_009"), (["c/int_009", "--check", "a/b|c"], 1, "int_009"), (["c/int_001", "--check", chat.home.path / "bad.json"], 2, "bad.json"),
             (["c/int_001", "--jobs", "0"], 2, "--jobs"), (["c/int_001", "--max-cost", "-1"], 2, "--max-cost")]:
         got, output, messages = chat.run("bisect", *arguments)
         assert (got, output) == (status, "") and message in messages and messages.count("\n") == 1 and "\x1b" not in messages, (arguments, got, messages)

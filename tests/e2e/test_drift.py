@@ -10,7 +10,7 @@ from support import documents
 from support.mcp import server_of
 from support.provider import text
 from support.recorded import Recorded
-from support.server import reprise
+from support.server import API_KEY, reprise
 from support.timing import eventually
 
 KINDS = ["openai", "openai_responses", "anthropic"]
@@ -293,6 +293,32 @@ def test_more_of_what_is_no_drift(recorded, what):
 def test_the_tables_are_as_long_as_they_should_be():
     assert len(FILES) + len(SETTINGS) + len(MORE_FILES) + len(MORE_SETTINGS) + 4 >= 50
     assert len(QUIET) + len(MORE_QUIET) + 6 >= 50
+
+
+def tools_of(drift):
+    return {(each["cause"], each["name"], each["before"], each["after"]) for each in drift if each["path"].startswith("/tools")}
+
+
+@pytest.mark.parametrize("window", [8500, 9500, 12_000, 200_000, None])
+def test_another_window_is_one_change_and_no_changed_tools(make_server, make_home, provider, window):
+    """A model with little room gets short descriptions, and not of all tools."""
+    one = {"type": "openai", "base_url": provider.url, "api_key": API_KEY}
+    def config(window, **more):
+        return {"providers": {"one": one}, "model": "one/small", "models": {"one/small": {"context_window": window} if window else {}}, **more}
+    home = make_home()
+    server = make_server(home=home, config=config(9000))
+    provider.plan(text("Hello."))
+    server.client.turn("c", "hello")
+    server.stop()
+    def drift(config):
+        server = make_server(home=home, config=config)
+        found = server.client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded", "input": "current"}).expect(200, "replay_report").json["drift"]
+        server.stop()
+        return tools_of(found)
+    assert drift(config(9000)) == set()
+    assert drift(config(window)) == {("parameter", "context_window", "9000", str(window or "(unlimited)"))}
+    less = drift(config(window, tools={"deny": ["read_file"]}))
+    assert {each[:2] for each in less} >= {("parameter", "context_window"), ("tool", "read_file")}, less
 
 
 def test_over_http_and_for_people(make_server, provider):

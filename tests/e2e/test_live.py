@@ -460,11 +460,16 @@ def test_an_interruption_ends_it_at_once(chat, suite):
     chat.provider.plan(text("An ", gate, "otter."))
     chat.write("now.json", json.dumps(chat.config))
     command = [BINARY, "test", "--live", "3", "--jobs", "1", suite, "--data-dir", chat.home.data, "--workspace", chat.home.workspace, "--config", "now.json", "--prompt-dir", chat.prompt]
+    reports = [suite.parent / f"report.{ending}" for ending in ("xml", "html", "md")]
+    for option, path in zip(("--junit", "--html", "--markdown"), reports):
+        path.write_text("of another run")
+        command += [option, path]
     with subprocess.Popen([str(each) for each in command], cwd=chat.home.path, env=chat.home.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         gate.wait_reached()
         process.send_signal(signal.SIGINT)
         output, messages = process.communicate(timeout=SOON)
     assert process.returncode == -signal.SIGINT and b"no run was made to its end" in output and messages == b"", (output, messages)
+    assert all("no run was made to its end" in path.read_text() for path in reports), "an older report would count as one of this run"
 
 
 @pytest.mark.parametrize(("arguments", "said"), [(["--live", "0"], "--live"), (["--live", "-1"], "--live"), (["--live", "x"], "--live"), (["--jobs", "2"], "--live"),

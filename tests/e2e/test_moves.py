@@ -76,6 +76,21 @@ def test_every_call_and_result_is_there_once_and_again_nothing_is_new(everything
                                         check=True).stdout
 
 
+def test_what_was_imported_replays_as_it_came(everything, make_server):
+    """Whatever ends a turn: the last event may be a summary, or the result of a call that ends it there."""
+    home, told = everything
+    server = make_server(home=home)
+    server.check_records = False  # no model was asked
+    last = set()
+    for chat in told["imported"]:
+        for each in interactions(server.client, chat["chat_id"]):
+            events = server.client.interaction(chat["chat_id"], each["id"])["agent_events"]
+            answer = server.client.post(f"/chats/{chat['chat_id']}/interactions/{each['id']}/replay", {"mode": "recorded"}).expect(200, "replay_report")
+            assert answer.json["match"], (chat, each["id"], answer.json["divergence"])
+            last.add(events[-1]["type"])
+    assert {"COMPACTED", "ANSWER", "USAGE", "TOOL_RESULT"} <= last, last
+
+
 def test_the_chats_go_on_at_any_provider_after_any_message(everything, make_server, provider, monkeypatch):
     home, told = everything
     monkeypatch.setattr(Provider, "strict", True)

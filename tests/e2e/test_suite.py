@@ -8,7 +8,7 @@ import pytest
 from support import schemas
 from support.provider import call, text, tools
 from support.recorded import Recorded
-from support.server import reprise
+from support.server import Server, reprise
 
 
 @pytest.fixture(scope="module")
@@ -84,9 +84,11 @@ def test_what_was_accepted_is_no_failure_and_the_next_change_is_one(chat, suite)
     (chat.prompt / "10-rules.md").unlink()
     assert run(chat, "--update", suite)[0] == 0 and not (suite / "trip.accepted.json").exists()
     chat.write("prompt/10-rules.md", "You are a pirate.")
-    (suite / "trip.accepted.json").write_text("{}")
-    status, output, _ = run(chat, suite)
-    assert status == 1 and "delete it to begin anew" in output
+    entry = {"cause": "module", "name": "10-rules", "digest": "sha256:0"}
+    for words in ({}, {"accepted": ["all"]}, {"accepted": [{**entry, "cause": "modul"}]}, {"accepted": [{**entry, "note": ""}]}, {"accepted": [], "except": []}):
+        (suite / "trip.accepted.json").write_text(json.dumps(words))
+        status, output, _ = run(chat, suite)
+        assert status == 1 and "delete it to begin anew" in output, (words, output)
 
 
 @pytest.mark.parametrize(("checks", "failing"), [
@@ -97,8 +99,6 @@ def test_what_was_accepted_is_no_failure_and_the_next_change_is_one(chat, suite)
     ({"turns": {"1": {"answer": {"contains": "no such"}}}}, "answer"), ({"turns": {"7": {"answer": {"contains": "no such"}}}}, "/turns/7")])
 @pytest.mark.parametrize("name", ["trip.checks.json", "suite.json"])
 def test_checks(chat, suite, name, checks, failing):
-    if failing == "/turns/7" and name == "suite.json":
-        failing = None  # it is for all chats, which have different turns
     (suite / name).write_text(json.dumps(checks))
     status, output, _ = run(chat, suite)
     assert status == (1 if failing else 0) and (failing or "passed") in output, output
@@ -392,6 +392,40 @@ def test_checks_without_a_chat_fail(long):
     assert status == 1 and "d.checks.json" in output and "no chat for these checks" in output and "3 passed, 1 failed" in output, output
 
 
+@pytest.mark.parametrize("words", ['{"answer": {"equals": "nope"}}', "no JSON at all"])
+@pytest.mark.parametrize("place", [".", "lonely"])
+def test_checks_for_all_chats_of_a_folder_that_has_none_fail(long, place, words):
+    """Those in folders below it have checks of their own."""
+    long.export().rename(long.suite / "below")
+    (long.suite / "sub").mkdir()
+    (long.suite / "below").rename(long.suite / "sub/below")
+    (long.suite / place).mkdir(exist_ok=True)
+    (long.suite / place / "suite.json").write_text(words)
+    status, output, _ = long.run()
+    assert status == 1 and "there is no chat for these checks in this folder" in output and "3 passed, 1 failed" in output, output
+
+
+def test_turns_in_checks_for_all_chats_are_those_of_one_of_them(long):
+    folder = long.export()
+    (long.suite / "suite.json").write_text('{"turns": {"3": {"answer": {"contains": "2"}}}}')
+    assert long.run()[0] == 0
+    short = json.loads(reprise(long.home, "export", "c", "--data-dir", long.home.data)[1])
+    short["interactions"] = short["interactions"][:1]
+    short["head"] = "int_001"
+    (long.suite / "a.json").write_text(json.dumps(short))
+    (long.suite / "z.json").write_text(json.dumps(short))
+    status, output, _ = long.run()
+    assert status == 0 and "5 passed" in output, output  # c has such a turn
+    assert long.run(long.suite / "a.json")[0] == 0
+    (long.suite / "suite.json").write_text('{"turns": {"3": {"answer": {"contains": "2"}}, "99": {"answer": {"contains": "2"}}}}')
+    status, output, _ = long.run()
+    assert status == 1 and "/turns/99: no chat of this folder has such a turn" in output and "5 passed, 1 failed" in output, output
+    # One turn that is named alone has the checks of the others beside it.
+    (long.suite / "suite.json").unlink()
+    (long.suite / "c.checks.json").write_text('{"turns": {"3": {"answer": {"contains": "2"}}}}')
+    assert long.run(f"{folder}/int_001")[0] == 0
+
+
 def test_chats_at_any_depth_and_behind_links_are_tested(long):
     folder = long.export()
     outside = folder.rename(long.home.path / "elsewhere")
@@ -505,6 +539,26 @@ def test_update_keeps_what_it_did_not_compare(chat, suite):
     assert run(chat, "--update", f"{suite}/trip/int_001")[0] == 2  # no such path
     assert run(chat, "--update", suite / "trip.json" / "int_001")[0] == 0 and accepted.read_bytes() == before, "other turns may need it"
     assert run(chat, "--update", suite)[0] == 0 and not accepted.exists()
+
+
+def test_what_is_accepted_of_a_folder_and_a_document_of_one_name_is_kept(tmp_path):
+    """Both have c.accepted.json, whichever is named, and however."""
+    chat, suite = Recorded(tmp_path / "home", "openai"), tmp_path / "suite"
+    try:
+        assert chat.run("test", "--record", "c", suite)[0] == 0
+        chat.provider.plan(text("Two."))
+        low = {**chat.config, "models": {"one/scripted": {"context_window": 200_000, "effort": "low"}}}
+        server = Server(chat.home, config=low, arguments=["--prompt-dir", chat.prompt])
+        server.client.turn("c", "two")
+        server.close()
+        assert reprise(chat.home, "export", "c", "-o", suite, "--data-dir", chat.home.data)[0] == 0
+        assert sorted(path.name for path in suite.iterdir()) == ["c", "c.json"] and run(chat, suite)[0] == 1
+        for named in ([suite], [suite / "c.json"], [suite / "c", f"{suite}/./c.json"], [suite / "c/int_001"]):
+            assert run(chat, "--update", suite)[0] == run(chat, "--update", *named)[0] == 0
+            status, output, _ = run(chat, suite)
+            assert status == 0, (named, output)
+    finally:
+        chat.provider.close()
 
 
 def test_what_was_accepted_hides_no_other_change(chat, suite):

@@ -456,6 +456,12 @@ def test_exported_chats_with_checks_in_one_table(world, tmp_path):
     assert [[(each["model"], each["passed"]) for each in turn["runs"]] for turn in found["turns"]] == [[("test/one", True), ("test/two", False)]] * 2
     table, _ = world.run(suite, "--model", "test/one", "--model", "test/two", status=1)
     assert "TURN" in table and "2/2" in table and "0/2" in table and "2 turns, 4 runs" in table
+    # Checks of a turn that is not there are no checks that pass.
+    (suite / "suite.json").unlink()
+    (suite / "a.checks.json").write_text('{"turns": {"77": {"answer": {"equals": "nothing"}}}}')
+    asked = len(world.provider.requests)
+    found = world.document(suite / "a.json", "--model", "test/one", status=1)
+    assert "/turns/77: the chat has no such turn" in json.dumps(found) and len(world.provider.requests) == asked, found
 
 
 def test_200_chats_with_two_models_in_one_table(world):

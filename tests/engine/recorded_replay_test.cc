@@ -459,6 +459,21 @@ TEST_CASE("compactions are compared with what the state keeps of them", "[replay
   CHECK(WhereItDiffers(record) == record.made.events[1].seq);
 }
 
+TEST_CASE("a summary after the answer is compared with the final state", "[replay]") {
+  Record record;
+  record.Says(Assistant("done")).Shows(0, event::Answer{"done"});
+  record.Shows(1, event::Compacted{.messages = 2, .summary = "in short"});
+  record.made.final_agent_state->compaction =
+      Compaction{.first = 0, .end = 2, .summary = "in short", .requested = true};
+  const auto report = record.Replay();
+  if (report.divergence) FAIL(report.divergence->seq << " " << report.divergence->reason);
+  CHECK(report.events == 2);
+  record.made.final_agent_state->compaction->summary += "!";
+  CHECK(WhereItDiffers(record) == record.made.events[1].seq);
+  record.made.final_agent_state->compaction.reset();
+  CHECK(WhereItDiffers(record) == record.made.events[1].seq);
+}
+
 TEST_CASE("cleared results are taken from the record", "[replay]") {
   Record record;
   record.made.final_agent_state->cleared = 1;

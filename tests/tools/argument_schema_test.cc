@@ -73,6 +73,9 @@ TEST_CASE("ArgumentSchema: an answer may be any JSON value", "[tools]") {
   CHECK(message(R"({"type":"integer"})", "3.0") == "ok");
   CHECK(message(R"({"type":"integer"})", "\"3\"") == "invalid answer: must be of type \"integer\".");
   CHECK(Has(message("{}", ""), "the answer cannot be used"));
+  // The library fails these without a word.
+  CHECK(message(R"({"propertyNames":{"maxLength":2}})", R"({"long":1})") ==
+        "invalid answer: the schema does not allow it.");
   CHECK(Has(message(R"({"anyOf":[{"type":"string"},{"type":"null"}]})", "5"), "'type' constraint"));
 }
 
