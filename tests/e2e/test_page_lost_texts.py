@@ -427,3 +427,62 @@ def test_dictation_keeps_what_is_typed_meanwhile(make_server, provider, browse):
     page.type("composer", " typed meanwhile")
     page.press("microphone")
     until_written(page, "start typed meanwhile spoken words")
+
+
+# --- what is done while the server is slow, or fails ------------------------------------------------------------------
+
+def to_board(page, chat):
+    """The board by the chat's address, as by Back and Forward."""
+    page.script("location.hash = arguments[0]", f"#{chat}/board")
+    page.until(lambda: page.script("return location.hash") == f"#{chat}/board" and page.all("board"))
+
+
+def tasks(server, chat):
+    return [each["title"] for each in server.client.get(f"/chats/{chat}/tasks").json["tasks"]]
+
+
+def test_the_board_keeps_the_tasks_of_each_chat_apart(server, page):
+    to_board(page, "b")
+    page.type("add-task", "of b" + Keys.ENTER)
+    eventually(lambda: tasks(server, "b") == ["of b"], "the task")
+    to_board(page, "a")
+    page.type("add-task", "of a" + Keys.ENTER)
+    page.until(lambda: page.all("task"), "the task")
+    hold(page, "GET .*/b/tasks$")
+    to_board(page, "b")
+    until_held(page)
+    assert not page.all("task") and not page.all("add-task"), "what b has is not known yet"
+    let_go(page, FULL)
+    page.until_text("toast", "no space")
+    assert not page.all("add-task")
+    page.press("read-tasks")
+    page.type("add-task", "more of b" + Keys.ENTER)
+    eventually(lambda: tasks(server, "b") == ["of b", "more of b"], "both tasks")
+    assert tasks(server, "a") == ["of a"]
+
+
+def test_a_task_that_was_not_taken_stays_typed(server, page):
+    to_board(page, "a")
+    hold(page, "PATCH .*/tasks$")
+    page.type("add-task", "a long task" + Keys.ENTER)
+    until_held(page)
+    let_go(page, None)
+    page.until_text("toast", "cannot be reached")
+    assert page.one("add-task").get_attribute("value") == "a long task"
+    page.type("add-task", Keys.ENTER)
+    eventually(lambda: tasks(server, "a") == ["a long task"], "the task")
+    page.until(lambda: page.one("add-task").get_attribute("value") == "")
+
+
+def test_files_that_could_not_be_read_stay_on_the_board(page):
+    paste(page, "first.txt")
+    page.until(lambda: attached(page) == ["first.txt"])
+    to_board(page, "a")
+    page.until_text("chat-file", "first.txt")
+    hold(page, "GET .*/files$")
+    page.press("remove-file")
+    page.press("remove-file-sure")
+    until_held(page)
+    let_go(page, FULL)
+    page.until_text("toast", "no space")
+    page.until_text("chat-file", "first.txt")
