@@ -486,3 +486,44 @@ def test_files_that_could_not_be_read_stay_on_the_board(page):
     let_go(page, FULL)
     page.until_text("toast", "no space")
     page.until_text("chat-file", "first.txt")
+
+
+def test_a_chat_that_is_made_for_files_does_not_replace_the_one_that_is_looked_at(server, page):
+    page.press("new-chat")
+    page.one("welcome")
+    hold(page, "POST /chats$")
+    paste(page, "first.txt")
+    until_held(page)
+    look(page, "b")
+    page.type("composer", "for b ")
+    let_go(page)
+    page.until_text("toast", "New chat")
+    page.type("composer", "alone" + Keys.ENTER)
+    eventually(lambda: said(server, "b") == ["this is b", "for b alone"], "the message")
+    page.press("toast-action")
+    page.until(lambda: attached(page) == ["first.txt"])
+
+
+def test_the_first_message_goes_to_its_own_chat_though_another_one_is_shown(server, page):
+    page.press("new-chat")
+    page.press("open-options")
+    page.type("chat-instructions", "be short")
+    page.press("save-options")
+    page.gone("chat-options")
+    hold(page, "POST /chats$")
+    page.say("the first message")
+    until_held(page)
+    look(page, "b")
+    let_go(page)
+    eventually(lambda: sorted(sum((said(server, each["id"]) for each in server.client.get("/chats").json["chats"]), [])) == ["the first message", "this is a", "this is b"], "the message")
+    assert page.script("return location.hash") == "#b" and written(page) == ""
+
+
+def test_a_slow_fork_does_not_replace_the_chat_that_is_looked_at(page):
+    hold(page, "POST .*/fork$")
+    page.press("fork")
+    until_held(page)
+    look(page, "b")
+    let_go(page)
+    page.press("toast-action")
+    page.until(lambda: page.script("return location.hash") != "#b" and page.all("user-message")[0].text == "this is a", "the fork")

@@ -43,6 +43,8 @@ export const useBranch = (): readonly Turn[] => useSelect(branch);
 export const useChats = (): Map<string, Chat> => (useSelect(() => cache.version), cache.chats);
 
 export const known = (chat: string): OpenChat | undefined => (cache.open?.id === chat ? cache.open : kept.get(chat));
+// A chat that was never shown, to be known like those that were.
+export const hold = (id: string): void => void kept.set(id, newChat(id));
 // Another window has kept a message, or sent one that was kept.
 addEventListener("storage", (e) => {
   const chat = e.key?.startsWith(UNSENT) && known(e.key.slice(UNSENT.length));
