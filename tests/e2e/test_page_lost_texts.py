@@ -527,3 +527,17 @@ def test_a_slow_fork_does_not_replace_the_chat_that_is_looked_at(page):
     let_go(page)
     page.press("toast-action")
     page.until(lambda: page.script("return location.hash") != "#b" and page.all("user-message")[0].text == "this is a", "the fork")
+
+
+# --- keys of an input method, other windows, and a browser without room -----------------------------------------------
+
+def test_two_windows_keep_both_of_their_prompts(page, two):
+    for turn_to, name in zip(two, ("of the first", "of the second")):
+        turn_to()
+        page.press("open-options")
+        page.type("prompt-name", name)
+        page.type("prompt-text", "words")
+        page.press("save-prompt")
+    for turn_to in two:
+        turn_to()
+        page.until(lambda: [each.text for each in page.all("use-prompt")] == ["of the first", "of the second"])

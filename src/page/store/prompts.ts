@@ -17,9 +17,12 @@ function kept(): Prompt[] {
 
 export const prompts = state({ all: kept() });
 
+addEventListener("storage", (e) => e.key === "prompts" && prompts.set({ all: kept() }));
+
+// Changes what is stored, because another window may have kept more.
 function keep(all: Prompt[]): void {
   localStorage.setItem("prompts", JSON.stringify(all));
   prompts.set({ all });
 }
-export const addPrompt = (name: string, text: string): void => keep([...prompts.all.filter((each) => each.name !== name), { name, text }].sort((a, b) => a.name.localeCompare(b.name)));
-export const removePrompt = (name: string): void => keep(prompts.all.filter((each) => each.name !== name));
+export const addPrompt = (name: string, text: string): void => keep([...kept().filter((each) => each.name !== name), { name, text }].sort((a, b) => a.name.localeCompare(b.name)));
+export const removePrompt = (name: string): void => keep(kept().filter((each) => each.name !== name));
