@@ -531,6 +531,32 @@ def test_a_slow_fork_does_not_replace_the_chat_that_is_looked_at(page):
 
 # --- keys of an input method, other windows, and a browser without room -----------------------------------------------
 
+def compose(page, words, key, code):
+    """Letters that an input method holds, and a key for it. Returns what the field has then."""
+    page.driver.execute_cdp_cmd("Input.imeSetComposition", {"text": words, "selectionStart": len(words), "selectionEnd": len(words)})
+    for kind in ("rawKeyDown", "keyUp"):
+        page.driver.execute_cdp_cmd("Input.dispatchKeyEvent", {"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code})
+    taken = page.script("return document.activeElement?.value")
+    page.driver.execute_cdp_cmd("Input.insertText", {"text": words})  # ends the word
+    return taken
+
+
+def test_the_keys_of_an_input_method_do_nothing_else(page):
+    page.press("edit-message")
+    page.type("edit-text", " changed ")
+    assert compose(page, "にほん", "Escape", 27) == "this is a changed にほん"
+    page.type("edit-text", Keys.ESCAPE)
+    page.gone("edit-text")
+    page.press("title")
+    page.type("title-input", Keys.CONTROL + "a")
+    assert compose(page, "にほん", "Enter", 13) == "にほん"
+    page.type("title-input", Keys.ESCAPE)
+    page.keys(Keys.CONTROL, "k")
+    page.one("palette")
+    assert compose(page, "new", "Enter", 13) == "new"
+    assert page.all("palette") and page.script("return location.hash") == "#a"
+
+
 def test_two_windows_keep_both_of_their_prompts(page, two):
     for turn_to, name in zip(two, ("of the first", "of the second")):
         turn_to()
