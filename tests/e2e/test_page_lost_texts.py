@@ -529,6 +529,19 @@ def test_a_slow_fork_does_not_replace_the_chat_that_is_looked_at(page):
     page.until(lambda: page.script("return location.hash") != "#b" and page.all("user-message")[0].text == "this is a", "the fork")
 
 
+def test_a_removed_branch_is_taken_from_its_own_chat(page):
+    page.press("regenerate")
+    page.until_text("branch-label", "2/2")
+    page.press("tab-branches")
+    hold(page, "DELETE ")
+    page.press("remove-branch")
+    until_held(page)
+    look(page, "b")
+    let_go(page)
+    page.until_text("toast", "moved to the trash")
+    assert page.all("user-message")[0].text == "this is b"
+
+
 # --- keys of an input method, other windows, and a browser without room -----------------------------------------------
 
 def compose(page, words, key, code):

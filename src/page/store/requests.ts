@@ -2,7 +2,7 @@
 import { t } from "../texts";
 import type { BranchRemoved, ChangeChatRequest, ExpandedCommand, FilesPreview, Tools, Trash } from "../wire";
 import { ApiError, begin, call, chatPath, get, isNotFound, turnPath } from "../wire/api";
-import { branch, cache, earlier, hold, lastTurn, leafOf, openEntry, show } from "./cache";
+import { branch, cache, earlier, hold, known, lastTurn, leafOf, openEntry, show } from "./cache";
 import { answersHere } from "./feed";
 import { AskedFiles, navigation, openChat } from "./navigation";
 import { changeUnsent, offerDraft, OpenChat, Unsent } from "./open";
@@ -304,8 +304,9 @@ export async function fork(turn: Turn): Promise<void> {
 export async function removeBranch(turn: Turn): Promise<void> {
   await attempt(async () => {
     const { interactions } = await call<BranchRemoved>("DELETE", turnPath(turn.chat, turn.id));
-    for (const id of interactions) cache.open?.turns.delete(id);
-    if (cache.open) cache.open.shape++;
+    const chat = known(turn.chat);
+    for (const id of interactions) chat?.turns.delete(id);
+    if (chat) chat.shape++;
     tell(t.removedBranch(interactions.length));
   });
 }
