@@ -542,6 +542,24 @@ def test_a_removed_branch_is_taken_from_its_own_chat(page):
     assert page.all("user-message")[0].text == "this is b"
 
 
+def test_a_turn_that_begins_in_another_chat_does_not_move_this_one(server, page):
+    for number in range(8):
+        server.client.turn("b", f"more {number} " + "of b\n" * 30)
+    hold(page, "POST .*/regenerate$")
+    page.press("regenerate")
+    until_held(page)
+    look_at = "return document.querySelector('.turns').scrollTop"
+    page.open_chat("b")
+    page.until(lambda: page.script(look_at) > 500, "the end of b")
+    page.script("document.querySelector('.turns').scrollTop = 0")
+    page.until_text("user-message", "this is b")
+    let_go(page)
+    eventually(lambda: len(server.client.get("/chats/a?branches=all").json["interactions"]) == 2, "the other answer")
+    # The view would move with the next frames.
+    page.driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(arguments[0])))")
+    assert page.script(look_at) == 0
+
+
 # --- keys of an input method, other windows, and a browser without room -----------------------------------------------
 
 def compose(page, words, key, code):

@@ -220,7 +220,7 @@ export const again = (turn: Turn, how: "regenerate" | "resume", model = ""): Pro
 // Begins a turn from another one. The new turn is the chat's last, and the view moves to it.
 const beginFrom = (turn: Turn, how: string, body: Record<string, unknown>): Promise<boolean> => attempt(async () => {
   await begin(`${turnPath(turn.chat, turn.id)}/${how}`, body);
-  navigation.set({ began: navigation.began + 1 });
+  if (cache.open?.id === turn.chat) navigation.set({ began: navigation.began + 1 });
 });
 export const stop = (turn: Turn): Promise<boolean> => attempt(() => call("POST", `${turnPath(turn.chat, turn.id)}/cancel`));
 export async function compact(): Promise<void> {
