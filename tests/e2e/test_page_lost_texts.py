@@ -488,6 +488,27 @@ def test_files_that_could_not_be_read_stay_on_the_board(page):
     page.until_text("chat-file", "first.txt")
 
 
+def test_a_file_that_is_named_is_not_left_out_because_the_files_could_not_be_read(server, page):
+    hold(page, "GET .*/files$")
+    page.say("look at @old.txt ")
+    until_held(page)
+    let_go(page, FULL)
+    page.until_text("toast", "no space")
+    until_written(page, "look at @old.txt ")
+    assert said(server, "a") == ["this is a"]
+
+
+def test_messages_that_wait_are_shown_though_they_could_not_be_read_again(page, waiting):
+    look(page, "b")
+    hold(page, "GET .*/queue$")
+    page.open_chat("a")
+    until_held(page)
+    let_go(page, FULL)
+    page.until_text("toast", "no space")
+    assert page.one("queued").get_attribute("value") == "it waits"
+    waiting.release()
+
+
 def test_a_chat_that_is_made_for_files_does_not_replace_the_one_that_is_looked_at(server, page):
     page.press("new-chat")
     page.one("welcome")
