@@ -321,6 +321,7 @@ export const t = {
   paletteHint: "Search commands and chats",
   help: "Keyboard shortcuts",
   close: "Close",
+  noRoom: "This browser has no more room. What you write is kept only until this page is closed.",
   offline: "The server cannot be reached. This page reconnects by itself when it is back.",
   connecting: "Connecting …",
   login: "This server needs a token: its own, or one that its operator gave you.",

@@ -619,3 +619,23 @@ def test_two_windows_keep_both_of_their_prompts(page, two):
     for turn_to in two:
         turn_to()
         page.until(lambda: [each.text for each in page.all("use-prompt")] == ["of the first", "of the second"])
+
+
+def test_people_write_on_though_the_browser_has_no_room(server, page):
+    page.script("for (const n of [1 << 20, 1000, 1]) try { for (let i = 0; ; i++) localStorage.setItem(`fill${n}/${i}`, 'x'.repeat(n)) } catch {}")
+    page.type("composer", "written ")
+    page.until_text("toast", "no more room")
+    look(page, "b")
+    look(page, "a")
+    until_written(page, "written ")
+    refused(page, "on")
+    page.type("composer", "the next")
+    let_go(page, FULL)
+    page.until_text("unsent", "written on")
+    paste(page, "first.txt")
+    page.until(lambda: attached(page) == ["first.txt"])
+    page.press("send-again")
+    page.gone("unsent")
+    page.type("composer", Keys.ENTER)
+    eventually(lambda: said(server, "a")[1:] == ["written on", "the next"], "the messages")
+    page.until(lambda: written(page) == "")

@@ -1,7 +1,7 @@
 // Uploads to a chat, and the files of the next message. Kept per chat while people look at others.
 import { cache, readTools } from "../store/cache";
 import * as requests from "../store/requests";
-import { attempt, draw, tell, useSelect } from "../store/state";
+import { attempt, draw, store, stored, tell, useSelect } from "../store/state";
 import { t } from "../texts";
 import type { ChatFiles, FileInfo } from "../wire";
 import { ApiError, authorization, call, chatPath, get, noneIfNew } from "../wire/api";
@@ -29,7 +29,7 @@ type Kept = Pick<Upload, "id" | "name" | "path">;
 
 function keptOf(chat: string): Kept[] {
   try {
-    return JSON.parse(localStorage.getItem(KEPT + chat) ?? "[]") as Kept[];
+    return JSON.parse(stored(KEPT + chat) || "[]") as Kept[];
   } catch {
     return [];
   }
@@ -41,8 +41,7 @@ const arrived = (uploads: Upload[]): Kept[] => uploads.filter((each) => each.id)
 function keep(chat: string, before: Kept[], after: Kept[]): void {
   if (before.map((each) => each.id).join() === after.map((each) => each.id).join()) return;
   const all = [...keptOf(chat).filter((each) => ![...before, ...after].some((one) => one.id === each.id)), ...after];
-  if (all.length > 0) localStorage.setItem(KEPT + chat, JSON.stringify(all));
-  else localStorage.removeItem(KEPT + chat);
+  store(KEPT + chat, all.length > 0 ? JSON.stringify(all) : "");
 }
 addEventListener("storage", (e) => {
   const chat = e.key?.startsWith(KEPT) ? e.key.slice(KEPT.length) : "";

@@ -6,21 +6,21 @@ import { branch, cache, earlier, hold, known, lastTurn, leafOf, openEntry, show 
 import { answersHere } from "./feed";
 import { AskedFiles, navigation, openChat } from "./navigation";
 import { changeUnsent, offerDraft, OpenChat, Unsent } from "./open";
-import { attempt, changed, state, tell } from "./state";
+import { attempt, changed, state, store, stored, tell } from "./state";
 import type { Chat, FilesChoice, PendingInput, Turn } from "./turn";
 
 // --- settings of the chat that is shown, and of it alone
 // What a new chat of this browser begins with.
 export function newChats(): ChangeChatRequest {
   try {
-    return JSON.parse(localStorage.getItem("newChats") ?? "{}") as ChangeChatRequest;
+    return JSON.parse(stored("newChats") || "{}") as ChangeChatRequest;
   } catch {
     return {};
   }
 }
 export function beginWith(change: ChangeChatRequest): void {
   const all = Object.fromEntries(Object.entries({ ...newChats(), ...change }).filter(([, value]) => value));
-  localStorage.setItem("newChats", JSON.stringify(all));
+  store("newChats", JSON.stringify(all));
   begun.set({ fresh: all });
 }
 const begun = state({ fresh: newChats() }); // what was set for a chat that is not there yet
