@@ -581,6 +581,19 @@ def test_a_turn_that_begins_in_another_chat_does_not_move_this_one(server, page)
     assert page.script(look_at) == 0
 
 
+def test_a_title_that_was_refused_stays_typed(server, page):
+    page.press("title")
+    hold(page, "PATCH ")
+    page.type("title-input", "carefully chosen", clear=True)
+    page.type("title-input", Keys.ENTER)
+    until_held(page)
+    let_go(page, FULL)
+    page.until_text("toast", "no space")
+    assert page.one("title-input").get_attribute("value") == "carefully chosen"
+    page.type("title-input", Keys.ENTER)
+    page.until_text("title", "carefully chosen")
+
+
 # --- keys of an input method, other windows, and a browser without room -----------------------------------------------
 
 def compose(page, words, key, code):

@@ -105,7 +105,7 @@ export async function chatToFill(): Promise<string | null> {
   if (!cache.open) openChat(`chat_${crypto.getRandomValues(new Uint32Array(3)).join("").slice(0, 20)}`, true);
   return cache.open?.id ?? null;
 }
-export const rename = (chat: string, title: string): Promise<boolean> => attempt(() => call("PATCH", chatPath(chat), { title }));
+export const rename = (chat: string, title: string): Promise<boolean> => attempt(() => call("PATCH", chatPath(chat), { title }), t.offline);
 export async function remove(chats: string[]): Promise<void> {
   const deleted: string[] = [];
   await attempt(async () => {
