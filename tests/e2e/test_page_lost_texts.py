@@ -634,6 +634,16 @@ def test_two_windows_keep_both_of_their_prompts(page, two):
         page.until(lambda: [each.text for each in page.all("use-prompt")] == ["of the first", "of the second"])
 
 
+def test_a_prompt_that_is_being_written_outlives_the_dialog(page):
+    page.press("open-options")
+    page.type("prompt-name", "mine")
+    page.type("prompt-text", "a long prompt")
+    page.press("save-options")
+    page.gone("chat-options")
+    page.press("open-options")
+    assert [page.one(each).get_attribute("value") for each in ("prompt-name", "prompt-text")] == ["mine", "a long prompt"]
+
+
 def test_people_write_on_though_the_browser_has_no_room(server, page):
     page.script("for (const n of [1 << 20, 1000, 1]) try { for (let i = 0; ; i++) localStorage.setItem(`fill${n}/${i}`, 'x'.repeat(n)) } catch {}")
     page.type("composer", "written ")
