@@ -163,7 +163,7 @@ export const t = {
   approvalNeeded: "An approval is needed",
   questionWaits: "A question is waiting",
   answerReady: "An answer is complete",
-  answerComplete: (status: string) => `Answer complete: ${status}`,
+  answerComplete: (status: string) => `Answer complete: ${status.toLowerCase()}`,
   wasDeleted: (title: string) => `“${title}” was deleted`,
   wereDeleted: (n: number) => `${n} chats were deleted`,
   otherVersion: "Switched to the version with that turn",

@@ -168,7 +168,7 @@ export const page: typeof t = {
   approvalNeeded: "Eine Erlaubnis wird gebraucht",
   questionWaits: "Eine Frage wartet",
   answerReady: "Eine Antwort ist fertig",
-  answerComplete: (status) => `Antwort fertig: ${status}`,
+  answerComplete: (status) => ({ FAILED: "Die Antwort ist fehlgeschlagen", CANCELLED: "Die Antwort wurde angehalten" })[status] ?? "Antwort fertig",
   wasDeleted: (title) => `„${title}“ wurde gelöscht`,
   wereDeleted: (n) => `${n} Chats wurden gelöscht`,
   otherVersion: "Zur Fassung mit dieser Runde gewechselt",

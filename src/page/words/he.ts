@@ -168,7 +168,7 @@ export const page: typeof t = {
   approvalNeeded: "נדרש אישור",
   questionWaits: "שאלה ממתינה",
   answerReady: "תשובה מוכנה",
-  answerComplete: (status) => `התשובה מוכנה: ${status}`,
+  answerComplete: (status) => ({ FAILED: "התשובה נכשלה", CANCELLED: "התשובה נעצרה" })[status] ?? "התשובה מוכנה",
   wasDeleted: (title) => `„${title}” נמחקה`,
   wereDeleted: (n) => `${n} שיחות נמחקו`,
   otherVersion: "מעבר לגרסה שבה התור הזה",
