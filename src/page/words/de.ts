@@ -325,7 +325,7 @@ export const page: typeof t = {
   paletteHint: "Befehle und Chats suchen",
   help: "Tastenkürzel",
   close: "Schließen",
-  noRoom: "Dieser Browser hat keinen Platz mehr. Was Sie schreiben, bleibt nur, bis diese Seite geschlossen wird.",
+  noRoom: "Dieser Browser hat keinen Platz mehr. Was du schreibst, bleibt nur, bis diese Seite geschlossen wird.",
   offline: "Der Server ist nicht erreichbar. Die Seite verbindet sich von selbst, sobald er wieder da ist.",
   connecting: "Verbindet …",
   login: "Dieser Server braucht ein Token: sein eigenes, oder eines, das dir sein Betreiber gegeben hat.",
