@@ -181,6 +181,9 @@ class Boundary extends Component<{ children: ReactNode }, { failure: string | nu
   }
 }
 
+// Keys that an input method takes are for it alone: they end a word, not what is done on the page.
+addEventListener("keydown", (e) => e.isComposing && e.stopImmediatePropagation(), true);
+
 // The copy buttons within rendered code.
 addEventListener("click", (e) => {
   const button = e.target instanceof HTMLButtonElement && e.target.classList.contains("copy") ? e.target : null;

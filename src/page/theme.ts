@@ -1,8 +1,9 @@
 // Dark, light, or the system's theme.
+import { store } from "./store/state";
+
 export const themeNow = (): string => localStorage.getItem("theme") ?? "system";
 export function setTheme(theme: string): void {
-  if (theme === "system") localStorage.removeItem("theme");
-  else localStorage.setItem("theme", theme);
+  store("theme", theme === "system" ? "" : theme);
   showTheme();
 }
 export function showTheme(): void {

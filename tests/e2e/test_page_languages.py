@@ -77,6 +77,8 @@ def test_a_person_chooses_a_language(server, provider, browse, language, approve
     assert page.script("return getComputedStyle(document.querySelector('.approval pre, .approval code')).direction") == "ltr"
     page.press("approve")
     page.until_text("answer", "done")
+    ended = {"de": "Antwort fertig", "he": "התשובה מוכנה"}[language]
+    page.until(lambda: page.script("return document.querySelector('[data-testid=said]').textContent.trim()") == ended, "what a screen reader says")
     for width in (390, 820, 1280):
         page.driver.set_window_size(width, 800)
         for view in ("chat", "board", "branches", "trace", "settings", "inbox"):

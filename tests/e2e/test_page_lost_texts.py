@@ -427,3 +427,238 @@ def test_dictation_keeps_what_is_typed_meanwhile(make_server, provider, browse):
     page.type("composer", " typed meanwhile")
     page.press("microphone")
     until_written(page, "start typed meanwhile spoken words")
+
+
+# --- what is done while the server is slow, or fails ------------------------------------------------------------------
+
+def to_board(page, chat):
+    """The board by the chat's address, as by Back and Forward."""
+    page.script("location.hash = arguments[0]", f"#{chat}/board")
+    page.until(lambda: page.script("return location.hash") == f"#{chat}/board" and page.all("board"))
+
+
+def tasks(server, chat):
+    return [each["title"] for each in server.client.get(f"/chats/{chat}/tasks").json["tasks"]]
+
+
+def test_the_board_keeps_the_tasks_of_each_chat_apart(server, page):
+    to_board(page, "b")
+    page.type("add-task", "of b" + Keys.ENTER)
+    eventually(lambda: tasks(server, "b") == ["of b"], "the task")
+    to_board(page, "a")
+    page.type("add-task", "of a" + Keys.ENTER)
+    page.until(lambda: page.all("task"), "the task")
+    hold(page, "GET .*/b/tasks$")
+    to_board(page, "b")
+    until_held(page)
+    assert not page.all("task") and not page.all("add-task"), "what b has is not known yet"
+    let_go(page, FULL)
+    page.until_text("toast", "no space")
+    assert not page.all("add-task")
+    page.press("read-tasks")
+    page.type("add-task", "more of b" + Keys.ENTER)
+    eventually(lambda: tasks(server, "b") == ["of b", "more of b"], "both tasks")
+    assert tasks(server, "a") == ["of a"]
+
+
+def test_a_task_that_was_not_taken_stays_typed(server, page):
+    to_board(page, "a")
+    hold(page, "PATCH .*/tasks$")
+    page.type("add-task", "a long task" + Keys.ENTER)
+    until_held(page)
+    let_go(page, None)
+    page.until_text("toast", "cannot be reached")
+    assert page.one("add-task").get_attribute("value") == "a long task"
+    page.type("add-task", Keys.ENTER)
+    eventually(lambda: tasks(server, "a") == ["a long task"], "the task")
+    page.until(lambda: page.one("add-task").get_attribute("value") == "")
+
+
+def test_files_that_could_not_be_read_stay_on_the_board(page):
+    paste(page, "first.txt")
+    page.until(lambda: attached(page) == ["first.txt"])
+    to_board(page, "a")
+    page.until_text("chat-file", "first.txt")
+    hold(page, "GET .*/files$")
+    page.press("remove-file")
+    page.press("remove-file-sure")
+    until_held(page)
+    let_go(page, FULL)
+    page.until_text("toast", "no space")
+    page.until_text("chat-file", "first.txt")
+
+
+def test_a_file_that_is_named_is_not_left_out_because_the_files_could_not_be_read(server, page):
+    hold(page, "GET .*/files$")
+    page.say("look at @old.txt ")
+    until_held(page)
+    let_go(page, FULL)
+    page.until_text("toast", "no space")
+    until_written(page, "look at @old.txt ")
+    assert said(server, "a") == ["this is a"]
+
+
+def test_messages_that_wait_are_shown_though_they_could_not_be_read_again(page, waiting):
+    look(page, "b")
+    hold(page, "GET .*/queue$")
+    page.open_chat("a")
+    until_held(page)
+    let_go(page, FULL)
+    page.until_text("toast", "no space")
+    assert page.one("queued").get_attribute("value") == "it waits"
+    waiting.release()
+
+
+def test_a_chat_that_is_made_for_files_does_not_replace_the_one_that_is_looked_at(server, page):
+    page.press("new-chat")
+    page.one("welcome")
+    hold(page, "POST /chats$")
+    paste(page, "first.txt")
+    until_held(page)
+    look(page, "b")
+    page.type("composer", "for b ")
+    let_go(page)
+    page.until_text("toast", "New chat")
+    page.type("composer", "alone" + Keys.ENTER)
+    eventually(lambda: said(server, "b") == ["this is b", "for b alone"], "the message")
+    page.press("toast-action")
+    page.until(lambda: attached(page) == ["first.txt"])
+
+
+def test_the_first_message_goes_to_its_own_chat_though_another_one_is_shown(server, page):
+    page.press("new-chat")
+    page.press("open-options")
+    page.type("chat-instructions", "be short")
+    page.press("save-options")
+    page.gone("chat-options")
+    hold(page, "POST /chats$")
+    page.say("the first message")
+    until_held(page)
+    look(page, "b")
+    let_go(page)
+    eventually(lambda: sorted(sum((said(server, each["id"]) for each in server.client.get("/chats").json["chats"]), [])) == ["the first message", "this is a", "this is b"], "the message")
+    assert page.script("return location.hash") == "#b" and written(page) == ""
+
+
+def test_a_slow_fork_does_not_replace_the_chat_that_is_looked_at(page):
+    hold(page, "POST .*/fork$")
+    page.press("fork")
+    until_held(page)
+    look(page, "b")
+    let_go(page)
+    page.press("toast-action")
+    page.until(lambda: page.script("return location.hash") != "#b" and page.all("user-message")[0].text == "this is a", "the fork")
+
+
+def test_a_removed_branch_is_taken_from_its_own_chat(page):
+    page.press("regenerate")
+    page.until_text("branch-label", "2/2")
+    page.press("tab-branches")
+    hold(page, "DELETE ")
+    page.press("remove-branch")
+    until_held(page)
+    look(page, "b")
+    let_go(page)
+    page.until_text("toast", "moved to the trash")
+    assert page.all("user-message")[0].text == "this is b"
+
+
+def test_a_turn_that_begins_in_another_chat_does_not_move_this_one(server, page):
+    for number in range(8):
+        server.client.turn("b", f"more {number} " + "of b\n" * 30)
+    hold(page, "POST .*/regenerate$")
+    page.press("regenerate")
+    until_held(page)
+    look_at = "return document.querySelector('.turns').scrollTop"
+    page.open_chat("b")
+    page.until(lambda: page.script(look_at) > 500, "the end of b")
+    page.script("document.querySelector('.turns').scrollTop = 0")
+    page.until_text("user-message", "this is b")
+    let_go(page)
+    eventually(lambda: len(server.client.get("/chats/a?branches=all").json["interactions"]) == 2, "the other answer")
+    # The view would move with the next frames.
+    page.driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(arguments[0])))")
+    assert page.script(look_at) == 0
+
+
+def test_a_title_that_was_refused_stays_typed(server, page):
+    page.press("title")
+    hold(page, "PATCH ")
+    page.type("title-input", "carefully chosen", clear=True)
+    page.type("title-input", Keys.ENTER)
+    until_held(page)
+    let_go(page, FULL)
+    page.until_text("toast", "no space")
+    assert page.one("title-input").get_attribute("value") == "carefully chosen"
+    page.type("title-input", Keys.ENTER)
+    page.until_text("title", "carefully chosen")
+
+
+# --- keys of an input method, other windows, and a browser without room -----------------------------------------------
+
+def compose(page, words, key, code):
+    """Letters that an input method holds, and a key for it. Returns what the field has then."""
+    page.driver.execute_cdp_cmd("Input.imeSetComposition", {"text": words, "selectionStart": len(words), "selectionEnd": len(words)})
+    for kind in ("rawKeyDown", "keyUp"):
+        page.driver.execute_cdp_cmd("Input.dispatchKeyEvent", {"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code})
+    taken = page.script("return document.activeElement?.value")
+    page.driver.execute_cdp_cmd("Input.insertText", {"text": words})  # ends the word
+    return taken
+
+
+def test_the_keys_of_an_input_method_do_nothing_else(page):
+    page.press("edit-message")
+    page.type("edit-text", " changed ")
+    assert compose(page, "にほん", "Escape", 27) == "this is a changed にほん"
+    page.type("edit-text", Keys.ESCAPE)
+    page.gone("edit-text")
+    page.press("title")
+    page.type("title-input", Keys.CONTROL + "a")
+    assert compose(page, "にほん", "Enter", 13) == "にほん"
+    page.type("title-input", Keys.ESCAPE)
+    page.keys(Keys.CONTROL, "k")
+    page.one("palette")
+    assert compose(page, "new", "Enter", 13) == "new"
+    assert page.all("palette") and page.script("return location.hash") == "#a"
+
+
+def test_two_windows_keep_both_of_their_prompts(page, two):
+    for turn_to, name in zip(two, ("of the first", "of the second")):
+        turn_to()
+        page.press("open-options")
+        page.type("prompt-name", name)
+        page.type("prompt-text", "words")
+        page.press("save-prompt")
+    for turn_to in two:
+        turn_to()
+        page.until(lambda: [each.text for each in page.all("use-prompt")] == ["of the first", "of the second"])
+
+
+def test_a_prompt_that_is_being_written_outlives_the_dialog(page):
+    page.press("open-options")
+    page.type("prompt-name", "mine")
+    page.type("prompt-text", "a long prompt")
+    page.press("save-options")
+    page.gone("chat-options")
+    page.press("open-options")
+    assert [page.one(each).get_attribute("value") for each in ("prompt-name", "prompt-text")] == ["mine", "a long prompt"]
+
+
+def test_people_write_on_though_the_browser_has_no_room(server, page):
+    page.script("for (const n of [1 << 20, 1000, 1]) try { for (let i = 0; ; i++) localStorage.setItem(`fill${n}/${i}`, 'x'.repeat(n)) } catch {}")
+    page.type("composer", "written ")
+    page.until_text("toast", "no more room")
+    look(page, "b")
+    look(page, "a")
+    until_written(page, "written ")
+    refused(page, "on")
+    page.type("composer", "the next")
+    let_go(page, FULL)
+    page.until_text("unsent", "written on")
+    paste(page, "first.txt")
+    page.until(lambda: attached(page) == ["first.txt"])
+    page.press("send-again")
+    page.gone("unsent")
+    page.type("composer", Keys.ENTER)
+    eventually(lambda: said(server, "a")[1:] == ["written on", "the next"], "the messages")
+    page.until(lambda: written(page) == "")

@@ -111,3 +111,29 @@ def test_small_and_by_keyboard_without_faults_of_access(page, provider):
     found = page.driver.execute_async_script("const done = arguments[0]; axe.run({resultTypes: ['violations']}).then((r) => done(r.violations))")
     bad = [(v["id"], [n["html"][:160] for n in v["nodes"][:3]]) for v in found if v["impact"] in ("serious", "critical")]
     assert not bad, bad
+
+
+def test_a_run_goes_on_while_people_look_at_something_else(page, provider):
+    provider.plan(text("ok"))
+    page.server.client.turn("other", "Another chat")
+    go_to(page, "INTERACTION_STARTED")
+    choose(page, "say")
+    page.one("what-if-text").send_keys("What else?")
+    page.one("what-if-keep").click()
+    gate = Gate()
+    provider.plan(text("Also ", gate, "tea."))
+    page.press("what-if-start")
+    gate.wait_reached()
+    page.until(lambda: "Also" in page.text("what-if-made"), "what is streamed")
+    page.open_chat("other")
+    page.gone("what-if-box")
+    page.open_chat("c")
+    page.until_text("what-if-made", "Also")
+    assert page.one("what-if-text").get_attribute("value") == "What else?" and page.one("what-if-keep").is_selected() and page.all("what-if-stop")
+    page.open_chat("other")
+    page.gone("what-if-box")
+    gate.release()
+    page.until(lambda: len(page.server.client.get("/chats/c?branches=all").json["interactions"]) == 2, "the kept branch")
+    page.open_chat("c")
+    page.until_text("what-if-state", "Kept as int_002")
+    page.until_text("what-if-made", "Also tea.")

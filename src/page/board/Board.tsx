@@ -8,54 +8,59 @@ import type { Task } from "../store/turn";
 import { t } from "../texts";
 import { v } from "../texts_of_views";
 import type { ChatFiles, FileInfo, Tasks } from "../wire";
-import { call, chatPath, get } from "../wire/api";
+import { call, chatPath, get, noneIfNew } from "../wire/api";
 import { Jobs } from "./Jobs";
 
 const COLUMNS = ["todo", "doing", "done"] as const;
 type Column = (typeof COLUMNS)[number];
 
-// The agent's tasks, which people can drag, move by keys and edit, and its plan.
 export function Board() {
   const chat = useOpen()?.id;
-  const [agenda, setAgenda] = useState<Tasks>({ tasks: [], plan: [] });
+  return chat ? <BoardOf key={chat} chat={chat} /> : <p className="panel empty">{v.noTasks}</p>;
+}
+
+// The agent's tasks, which people can drag, move by keys and edit, and its plan. A change replaces all, so nothing can be changed before they are known.
+function BoardOf({ chat }: { chat: string }) {
+  const [known, setAgenda] = useState<Tasks | null>(null);
+  const [failed, setFailed] = useState(false);
   const [over, setOver] = useState<Column | null>(null);
   const moved = useRef<string | null>(null); // the moved task, which keeps the focus
   const last = useSelect(lastTurn);
   useSelect(() => last?.version);
-  const read = useCallback(async () => {
-    if (chat) await get<Tasks>(`${chatPath(chat)}/tasks`).then(setAgenda, () => undefined);
-  }, [chat]);
+  const path = `${chatPath(chat)}/tasks`;
+  const read = useCallback(async () => setFailed(!(await attempt(async () => setAgenda(await get<Tasks>(path).catch(noneIfNew({ tasks: [], plan: [] }))), t.offline))), [path]);
   useEffect(() => void read(), [read, last?.id, last?.version]);
   useEffect(() => {
     if (!moved.current) return;
     document.querySelector<HTMLElement>(`[data-task="${CSS.escape(moved.current)}"]`)?.focus();
     moved.current = null;
-  }, [agenda]);
-  if (!chat) return <p className="panel empty">{v.noTasks}</p>;
-  const change = (what: { tasks?: Partial<Task>[]; plan?: string[] }, focused?: string): void => void attempt(async () => {
-    const changed = await call<Tasks>("PATCH", `${chatPath(chat)}/tasks`, what);
+  }, [known]);
+  if (!known) return <section className="panel" data-testid="board"><Jobs chat={chat} />{failed && <button type="button" data-testid="read-tasks" onClick={() => void read()}>{t.errorNext.retry}</button>}</section>;
+  const agenda = known;
+  const change = (what: { tasks?: Partial<Task>[]; plan?: string[] }, focused?: string): Promise<boolean> => attempt(async () => {
+    const changed = await call<Tasks>("PATCH", path, what);
     if (focused) moved.current = focused;
     setAgenda(changed);
-  });
-  const put = (id: string, how: Partial<Task>, focused?: string): void => change({ tasks: agenda.tasks.map((task) => (task.id === id ? { ...task, ...how } : task)) }, focused);
+  }, t.offline);
+  const put = (id: string, how: Partial<Task>, focused?: string): void => void change({ tasks: agenda.tasks.map((task) => (task.id === id ? { ...task, ...how } : task)) }, focused);
   // While the toast is shown, a removed task or step can be put back in its place.
   const removeTask = (task: Task): void => {
     const { tasks } = agenda;
-    change({ tasks: tasks.filter((each) => each.id !== task.id) });
+    void change({ tasks: tasks.filter((each) => each.id !== task.id) });
     tell(v.taskRemoved(task.title), { label: t.undo, run: () => void attempt(async () => {
-      const now = (await get<Tasks>(`${chatPath(chat)}/tasks`)).tasks;
+      const now = (await get<Tasks>(path)).tasks;
       const before = tasks.slice(0, tasks.indexOf(task)).map((each) => each.id);
       const at = now.findIndex((each) => !before.includes(each.id));
       const { id: _, ...again } = task;
-      setAgenda(await call<Tasks>("PATCH", `${chatPath(chat)}/tasks`, { tasks: at < 0 ? [...now, again] : [...now.slice(0, at), again, ...now.slice(at)] }));
+      setAgenda(await call<Tasks>("PATCH", path, { tasks: at < 0 ? [...now, again] : [...now.slice(0, at), again, ...now.slice(at)] }));
     }) });
   };
   const removeStep = (at: number): void => {
     const step = agenda.plan[at]!;
-    change({ plan: agenda.plan.filter((_, j) => j !== at) });
+    void change({ plan: agenda.plan.filter((_, j) => j !== at) });
     tell(v.stepRemoved(step), { label: t.undo, run: () => void attempt(async () => {
-      const { plan } = await get<Tasks>(`${chatPath(chat)}/tasks`);
-      setAgenda(await call<Tasks>("PATCH", `${chatPath(chat)}/tasks`, { plan: [...plan.slice(0, at), step, ...plan.slice(at)] }));
+      const { plan } = await get<Tasks>(path);
+      setAgenda(await call<Tasks>("PATCH", path, { plan: [...plan.slice(0, at), step, ...plan.slice(at)] }));
     }) });
   };
   // Moves a task above or below its neighbour in the column.
@@ -66,7 +71,7 @@ export function Board() {
     const tasks = [...agenda.tasks];
     const a = tasks.findIndex((task) => task.id === id), b = tasks.indexOf(other);
     [tasks[a], tasks[b]] = [tasks[b]!, tasks[a]!];
-    change({ tasks }, id);
+    void change({ tasks }, id);
   };
   const onKey = (e: KeyboardEvent, task: Task, at: number): void => {
     if (e.target !== e.currentTarget) return;
@@ -80,7 +85,7 @@ export function Board() {
   };
   return (
     <section className="panel" data-testid="board" aria-label={t.board}>
-      <Jobs key={chat} chat={chat} />
+      <Jobs chat={chat} />
       <h2>{t.tasks}</h2>
       <p className="hint">{agenda.tasks.length === 0 ? v.noTasks : v.boardKeys}</p>
       <div className="columns">
@@ -121,7 +126,7 @@ export function Board() {
       <ol className="plan-list" data-testid="plan">
         {agenda.plan.map((step, i) => (
           <li key={`${i}/${step}`}>
-            <Words value={step} label={t.edit} onChange={(text) => change({ plan: agenda.plan.map((each, j) => (j === i ? text : each)) })} />
+            <Words value={step} label={t.edit} onChange={(text) => void change({ plan: agenda.plan.map((each, j) => (j === i ? text : each)) })} />
             <button type="button" className="quiet square small" aria-label={`${t.remove}: ${step}`} title={t.remove}
               onClick={() => removeStep(i)}><Icon name="close" size={14} /></button>
           </li>
@@ -149,13 +154,16 @@ function Words({ value, label, onChange }: { value: string; label: string; onCha
   );
 }
 
-function NewOne({ label, testid, onAdd }: { label: string; testid: string; onAdd: (title: string) => void }) {
+// What was not taken stays typed.
+function NewOne({ label, testid, onAdd }: { label: string; testid: string; onAdd: (title: string) => Promise<boolean> }) {
   const [title, setTitle] = useState("");
+  const add = async (): Promise<void> => {
+    if (!title.trim() || (await onAdd(title))) setTitle((now) => (now === title ? "" : now));
+  };
   return (
     <form className="add-task" onSubmit={(e) => {
       e.preventDefault();
-      if (title.trim()) onAdd(title);
-      setTitle("");
+      void add();
     }}><input aria-label={label} placeholder={`+ ${label}`} data-testid={testid} dir="auto" value={title} onChange={(e) => setTitle(e.target.value)} /></form>
   );
 }
@@ -165,7 +173,7 @@ function Files({ chat, stamp }: { chat: string; stamp: string }) {
   const [files, setFiles] = useState<FileInfo[]>([]);
   const [asked, setAsked] = useState<string | null>(null); // the file whose removal is to be confirmed
   const path = `${chatPath(chat)}/files`;
-  const read = (): Promise<void> => get<ChatFiles>(path).then((found) => setFiles(found.files), () => setFiles([]));
+  const read = (): Promise<boolean> => attempt(async () => setFiles((await get<ChatFiles>(path).catch(noneIfNew({ files: [] }))).files), t.offline);
   useEffect(() => void read(), [path, stamp]);
   const remove = async (file: FileInfo): Promise<void> => {
     setAsked(null);

@@ -2,7 +2,7 @@ import { useState } from "react";
 import { Icon } from "../parts/Icon";
 import { branch } from "../store/cache";
 import { navigation } from "../store/navigation";
-import { useSelect } from "../store/state";
+import { store, useSelect } from "../store/state";
 import type { NoteBlock, Task } from "../store/turn";
 import { t } from "../texts";
 
@@ -35,7 +35,7 @@ export function AgendaPanel() {
   if (tasks.length + steps.length === 0) return null;
   const doing = tasks.find((task) => task.status === "doing") ?? tasks.find((task) => task.status === "todo");
   const toggle = (): void => {
-    localStorage.setItem("agenda", open ? "closed" : "open");
+    store("agenda", open ? "closed" : "open");
     setOpen(!open);
   };
   return (

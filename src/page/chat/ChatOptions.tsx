@@ -38,10 +38,12 @@ export function ChatOptions({ onClose }: { onClose: () => void }) {
   );
 }
 
+let begun = { name: "", text: "" }; // a prompt that is not saved yet, which outlives the dialog
+
 function Prompts({ onClose }: { onClose: () => void }) {
   const { all } = prompts.use("all");
-  const [name, setName] = useState("");
-  const [text, setText] = useState("");
+  const [{ name, text }, set] = useState(begun);
+  const write = (how: Partial<typeof begun>): void => set((begun = { ...begun, ...how }));
   return (
     <section data-testid="prompts">
       <h3>{v.prompts}</h3>
@@ -59,11 +61,10 @@ function Prompts({ onClose }: { onClose: () => void }) {
       <form className="field" onSubmit={(e) => {
         e.preventDefault();
         addPrompt(name.trim(), text);
-        setName("");
-        setText("");
+        write({ name: "", text: "" });
       }}>
-        <input aria-label={v.promptName} placeholder={v.promptName} data-testid="prompt-name" value={name} dir="auto" onChange={(e) => setName(e.target.value)} />
-        <textarea rows={2} aria-label={v.promptText} placeholder={v.promptText} data-testid="prompt-text" value={text} dir="auto" onChange={(e) => setText(e.target.value)} />
+        <input aria-label={v.promptName} placeholder={v.promptName} data-testid="prompt-name" value={name} dir="auto" onChange={(e) => write({ name: e.target.value })} />
+        <textarea rows={2} aria-label={v.promptText} placeholder={v.promptText} data-testid="prompt-text" value={text} dir="auto" onChange={(e) => write({ text: e.target.value })} />
         <button type="submit" data-testid="save-prompt" disabled={name.trim() === "" || text.trim() === ""}>{v.savePrompt}</button>
       </form>
       <p className="hint">{v.promptsHint}</p>

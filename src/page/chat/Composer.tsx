@@ -150,7 +150,6 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
     box.current?.focus();
   };
   const onKey = (e: KeyboardEvent<HTMLTextAreaElement>): void => {
-    if (e.nativeEvent.isComposing) return;
     const listed = suggestions.length > 0;
     if (listed && (e.key === "ArrowDown" || e.key === "ArrowUp")) setAt((at + (e.key === "ArrowDown" ? 1 : suggestions.length - 1)) % suggestions.length);
     else if (listed && (e.key === "Enter" || e.key === "Tab") && !e.shiftKey) choose(Math.min(at, suggestions.length - 1));

@@ -71,7 +71,7 @@ export function InputCard({ input }: { input: PendingInput }) {
           if (wrong.size > 0) setWrong(problems(schema, next));
         }} /> : !input.url && <textarea aria-label={input.question} dir="auto" placeholder={options.length > 0 ? t.otherAnswer : t.yourAnswer} data-testid="input-text" rows={2} value={text} onChange={(e) => setText(e.target.value)}
           onKeyDown={(e) => {
-            if (e.key === "Enter" && !e.shiftKey && !e.nativeEvent.isComposing) {
+            if (e.key === "Enter" && !e.shiftKey) {
               e.preventDefault();
               send();
             }

@@ -1,10 +1,10 @@
 // Uploads to a chat, and the files of the next message. Kept per chat while people look at others.
 import { cache, readTools } from "../store/cache";
 import * as requests from "../store/requests";
-import { draw, tell, useSelect } from "../store/state";
+import { attempt, draw, store, stored, tell, useSelect } from "../store/state";
 import { t } from "../texts";
 import type { ChatFiles, FileInfo } from "../wire";
-import { ApiError, authorization, call, chatPath, get } from "../wire/api";
+import { ApiError, authorization, call, chatPath, get, noneIfNew } from "../wire/api";
 
 export interface Upload {
   key: number;
@@ -29,7 +29,7 @@ type Kept = Pick<Upload, "id" | "name" | "path">;
 
 function keptOf(chat: string): Kept[] {
   try {
-    return JSON.parse(localStorage.getItem(KEPT + chat) ?? "[]") as Kept[];
+    return JSON.parse(stored(KEPT + chat) || "[]") as Kept[];
   } catch {
     return [];
   }
@@ -41,8 +41,7 @@ const arrived = (uploads: Upload[]): Kept[] => uploads.filter((each) => each.id)
 function keep(chat: string, before: Kept[], after: Kept[]): void {
   if (before.map((each) => each.id).join() === after.map((each) => each.id).join()) return;
   const all = [...keptOf(chat).filter((each) => ![...before, ...after].some((one) => one.id === each.id)), ...after];
-  if (all.length > 0) localStorage.setItem(KEPT + chat, JSON.stringify(all));
-  else localStorage.removeItem(KEPT + chat);
+  store(KEPT + chat, all.length > 0 ? JSON.stringify(all) : "");
 }
 addEventListener("storage", (e) => {
   const chat = e.key?.startsWith(KEPT) ? e.key.slice(KEPT.length) : "";
@@ -108,7 +107,7 @@ async function fetchPath(chat: string, upload: Upload): Promise<void> {
   }
 }
 
-// Attaches the files that a message names, of the workspace or else of the chat; other names stay text. False if a file exists but cannot be attached: then
+// Attaches the files that a message names, of the workspace or else of the chat; other names stay text. False if a file exists, or may, but cannot be attached: then
 // the message would lack it.
 export async function attachMentioned(chat: string, text: string): Promise<boolean> {
   let all = true;
@@ -131,13 +130,16 @@ export async function attachMentioned(chat: string, text: string): Promise<boole
         put(chat, uploadsOf(chat).filter((each) => each.key !== upload.key));
       }
     }
-    const named = (await filesOf(chat)).filter((each) => each.filename === path).pop();
-    if (named) mention(chat, named);
-    else if (/[./]/.test(path)) tell(t.noSuchFile(path));
+    const looked = await attempt(async () => {
+      const named = (await filesOf(chat)).filter((each) => each.filename === path).pop();
+      if (named) mention(chat, named);
+      else if (/[./]/.test(path)) tell(t.noSuchFile(path));
+    }, t.offline);
+    if (!looked) return false;
   }
   return all;
 }
-export const filesOf = (chat: string): Promise<FileInfo[]> => get<ChatFiles>(`${chatPath(chat)}/files`).then((found) => found.files, () => []);
+export const filesOf = (chat: string): Promise<FileInfo[]> => get<ChatFiles>(`${chatPath(chat)}/files`).then((found) => found.files, noneIfNew([]));
 
 // "10 MiB" of "the body is larger than 10 MiB"; empty if it names none.
 function limitIn(message: string): string {

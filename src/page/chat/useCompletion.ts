@@ -59,7 +59,7 @@ export function useCompletion(text: string, caret: number): Suggestion[] {
   const [files, setFiles] = useState<FileInfo[]>([]);
   const paths = useWorkspaceFiles(at && at.word);
   useEffect(() => {
-    if (wantsFiles) void filesOf(chat).then(setFiles);
+    if (wantsFiles) void filesOf(chat).then(setFiles, () => undefined);
   }, [wantsFiles, chat]);
   if (slash && text === before) {
     const word = slash[1]!.toLowerCase();

@@ -220,13 +220,12 @@ interface ItemProps {
   onDrag: (chat: string | null) => void;
 }
 
-// Takes a new title of a chat. It is saved when the field is left, and Escape keeps the old one.
+// Takes a new title of a chat. It is saved when the field is left, and Escape keeps the old one. What was not taken stays typed.
 export function TitleField({ id, title, testid, className, onEnd }: { id: string; title: string; testid: string; className?: string; onEnd: () => void }) {
   const given = useRef(false);
   return (
-    <input className={className} autoFocus aria-label={t.rename} data-testid={testid} dir="auto" defaultValue={title} onFocus={(e) => e.target.select()} onBlur={(e) => {
-      if (!given.current && e.target.value.trim() && e.target.value !== title) void requests.rename(id, e.target.value);
-      onEnd();
+    <input className={className} autoFocus aria-label={t.rename} data-testid={testid} dir="auto" defaultValue={title} onFocus={(e) => e.target.select()} onBlur={async ({ target: { value } }) => {
+      if (given.current || !value.trim() || value === title || (await requests.rename(id, value))) onEnd();
     }} onKeyDown={(e) => {
       if (e.key !== "Escape" && e.key !== "Enter") return;
       e.preventDefault(); // so that the next focused element does not get the key

@@ -1,6 +1,6 @@
 // What the server has told: chats, what waits for people, what the server runs with, and the turns of the chats that were looked at. It reads what is missing.
 import type { ChatEvent, ChatHistory, Instructions, Interaction, Models, QueuedEntry, Tools } from "../wire";
-import { ApiError, call, chatPath, get, isNotFound, turnPath } from "../wire/api";
+import { ApiError, call, chatPath, get, isNotFound, noneIfNew, turnPath } from "../wire/api";
 import { byNumber, listed, newChat, nextId, OpenChat, sizeOf, treeOf, trim, UNSENT, unsentOf } from "./open";
 import { Feed } from "../wire/stream";
 import { attempt, changed, state, useSelect } from "./state";
@@ -43,6 +43,8 @@ export const useBranch = (): readonly Turn[] => useSelect(branch);
 export const useChats = (): Map<string, Chat> => (useSelect(() => cache.version), cache.chats);
 
 export const known = (chat: string): OpenChat | undefined => (cache.open?.id === chat ? cache.open : kept.get(chat));
+// A chat that was never shown, to be known like those that were.
+export const hold = (id: string): void => void kept.set(id, newChat(id));
 // Another window has kept a message, or sent one that was kept.
 addEventListener("storage", (e) => {
   const chat = e.key?.startsWith(UNSENT) && known(e.key.slice(UNSENT.length));
@@ -274,8 +276,10 @@ export async function* allTurns(chat: OpenChat): AsyncGenerator<readonly Turn[]>
   }
 }
 
+// What could not be read is read when the chat is shown again.
 export async function readQueue(chat: OpenChat): Promise<void> {
-  chat.queue = await get<{ queue: QueuedEntry[] }>(`${chatPath(chat.id)}/queue`).then((found) => found.queue, () => []);
+  const is = await attempt(async () => (chat.queue = (await get<{ queue: QueuedEntry[] }>(`${chatPath(chat.id)}/queue`).catch(noneIfNew({ queue: [] }))).queue));
+  if (!is) chat.unread = true;
   changed();
 }
 

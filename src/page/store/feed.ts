@@ -81,7 +81,7 @@ function onReset(): void {
 
 function onEvent(data: ChatEvent): void {
   const turn = takeEvent(data);
-  if (turn && data.event.type === "INTERACTION_COMPLETE" && data.chat_id === cache.open?.id) say(t.answerComplete(turn.status.toLowerCase()));
+  if (turn && data.event.type === "INTERACTION_COMPLETE" && data.chat_id === cache.open?.id) say(t.answerComplete(turn.status));
 }
 
 function onChange(event: string, data: ChatChange): void {

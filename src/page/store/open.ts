@@ -1,6 +1,7 @@
 // The state of an opened chat, and how much of it is held in memory.
 import type { Place } from "../list/window";
 import type { QueuedEntry } from "../wire";
+import { store, stored } from "./state";
 import { blank, isRunning, Turn } from "./turn";
 
 export interface OpenChat {
@@ -39,7 +40,7 @@ export const UNSENT = "unsent:"; // begins the name of a chat's list
 
 export function unsentOf(chat: string): Unsent[] {
   try {
-    return JSON.parse(localStorage.getItem(UNSENT + chat) ?? "[]") as Unsent[];
+    return JSON.parse(stored(UNSENT + chat) || "[]") as Unsent[];
   } catch {
     return [];
   }
@@ -47,21 +48,19 @@ export function unsentOf(chat: string): Unsent[] {
 // Changes what is stored, because another window may have kept more.
 export function changeUnsent(chat: OpenChat, how: (all: Unsent[]) => Unsent[]): void {
   chat.unsent = how(unsentOf(chat.id));
-  if (chat.unsent.length > 0) localStorage.setItem(UNSENT + chat.id, JSON.stringify(chat.unsent));
-  else localStorage.removeItem(UNSENT + chat.id);
+  store(UNSENT + chat.id, chat.unsent.length > 0 ? JSON.stringify(chat.unsent) : "");
 }
 
 export const draftName = (chat: string): string => `draft:${chat}`;
-export const draftOf = (chat: string): string => localStorage.getItem(draftName(chat)) ?? "";
+export const draftOf = (chat: string): string => stored(draftName(chat));
 // `before` is what this window wrote last: the draft of another window is not removed.
 export function writeDraft(chat: string, text: string, before: string): void {
-  if (text) localStorage.setItem(draftName(chat), text);
-  else if (draftOf(chat) === before) localStorage.removeItem(draftName(chat));
+  if (text || draftOf(chat) === before) store(draftName(chat), text);
 }
 // Makes this the draft of the chat unless it has another one. The box of that chat, if there is one, is told of it as by another window. False: it has another one.
 export function offerDraft(chat: string, text: string): boolean {
   if (draftOf(chat)) return false;
-  localStorage.setItem(draftName(chat), text);
+  store(draftName(chat), text);
   dispatchEvent(new StorageEvent("storage", { key: draftName(chat), oldValue: null, newValue: text }));
   return true;
 }

@@ -1,5 +1,5 @@
 // Texts that people use again and again. This browser keeps them.
-import { state } from "./state";
+import { state, store, stored } from "./state";
 
 export interface Prompt {
   name: string;
@@ -8,7 +8,7 @@ export interface Prompt {
 
 function kept(): Prompt[] {
   try {
-    const all: unknown = JSON.parse(localStorage.getItem("prompts") ?? "[]");
+    const all: unknown = JSON.parse(stored("prompts") || "[]");
     return Array.isArray(all) ? all.filter((each): each is Prompt => typeof each?.name === "string" && typeof each?.text === "string") : [];
   } catch {
     return [];
@@ -17,9 +17,12 @@ function kept(): Prompt[] {
 
 export const prompts = state({ all: kept() });
 
+addEventListener("storage", (e) => e.key === "prompts" && prompts.set({ all: kept() }));
+
+// Changes what is stored, because another window may have kept more.
 function keep(all: Prompt[]): void {
-  localStorage.setItem("prompts", JSON.stringify(all));
+  store("prompts", JSON.stringify(all));
   prompts.set({ all });
 }
-export const addPrompt = (name: string, text: string): void => keep([...prompts.all.filter((each) => each.name !== name), { name, text }].sort((a, b) => a.name.localeCompare(b.name)));
-export const removePrompt = (name: string): void => keep(prompts.all.filter((each) => each.name !== name));
+export const addPrompt = (name: string, text: string): void => keep([...kept().filter((each) => each.name !== name), { name, text }].sort((a, b) => a.name.localeCompare(b.name)));
+export const removePrompt = (name: string): void => keep(kept().filter((each) => each.name !== name));

@@ -2,25 +2,25 @@
 import { t } from "../texts";
 import type { BranchRemoved, ChangeChatRequest, ExpandedCommand, FilesPreview, Tools, Trash } from "../wire";
 import { ApiError, begin, call, chatPath, get, isNotFound, turnPath } from "../wire/api";
-import { branch, cache, earlier, lastTurn, leafOf, openEntry } from "./cache";
+import { branch, cache, earlier, hold, known, lastTurn, leafOf, openEntry, show } from "./cache";
 import { answersHere } from "./feed";
 import { AskedFiles, navigation, openChat } from "./navigation";
 import { changeUnsent, offerDraft, OpenChat, Unsent } from "./open";
-import { attempt, changed, state, tell } from "./state";
+import { attempt, changed, state, store, stored, tell } from "./state";
 import type { Chat, FilesChoice, PendingInput, Turn } from "./turn";
 
 // --- settings of the chat that is shown, and of it alone
 // What a new chat of this browser begins with.
 export function newChats(): ChangeChatRequest {
   try {
-    return JSON.parse(localStorage.getItem("newChats") ?? "{}") as ChangeChatRequest;
+    return JSON.parse(stored("newChats") || "{}") as ChangeChatRequest;
   } catch {
     return {};
   }
 }
 export function beginWith(change: ChangeChatRequest): void {
   const all = Object.fromEntries(Object.entries({ ...newChats(), ...change }).filter(([, value]) => value));
-  localStorage.setItem("newChats", JSON.stringify(all));
+  store("newChats", JSON.stringify(all));
   begun.set({ fresh: all });
 }
 const begun = state({ fresh: newChats() }); // what was set for a chat that is not there yet
@@ -78,27 +78,34 @@ export async function configure(change: ChangeChatRequest, chat = cache.open?.id
 }
 
 // --- chats
+// Shows a chat that was made, unless people look at another one by now than when they wished for it: what they type is for that one.
+function showMade(id: string, box: number, isNew: boolean): void {
+  if (cache.box !== box) hold(id), tell(t.newChat, { label: t.goToChat, run: () => openChat(id) });
+  else if (isNew) show(id, true);
+  else openChat(id);
+}
 // Makes a chat without a message, for files and settings.
 export async function createChat(): Promise<string | null> {
   let id: string | null = null;
+  const { box } = cache;
   await attempt(async () => {
     const { workspace: folder, ...others } = begun.fresh;
     const made = (await call<{ id: string }>("POST", "/chats", folder ? { workspace: folder } : {})).id;
     const set = Object.entries(others).filter(([, value]) => value);
     if (set.length > 0) await call("PATCH", chatPath(made), Object.fromEntries(set));
     begun.set({ fresh: newChats() });
-    openChat((id = made), true);
+    showMade((id = made), box, true);
   });
   return id;
 }
 // The chat that is open, or a new one.
 export async function chatToFill(): Promise<string | null> {
   // Settings must be stored before its first message.
-  if (!cache.open && Object.values(begun.fresh).some((each) => each)) await createChat();
-  else if (!cache.open) openChat(`chat_${crypto.getRandomValues(new Uint32Array(3)).join("").slice(0, 20)}`, true);
+  if (!cache.open && Object.values(begun.fresh).some((each) => each)) return createChat();
+  if (!cache.open) openChat(`chat_${crypto.getRandomValues(new Uint32Array(3)).join("").slice(0, 20)}`, true);
   return cache.open?.id ?? null;
 }
-export const rename = (chat: string, title: string): Promise<boolean> => attempt(() => call("PATCH", chatPath(chat), { title }));
+export const rename = (chat: string, title: string): Promise<boolean> => attempt(() => call("PATCH", chatPath(chat), { title }), t.offline);
 export async function remove(chats: string[]): Promise<void> {
   const deleted: string[] = [];
   await attempt(async () => {
@@ -213,7 +220,7 @@ export const again = (turn: Turn, how: "regenerate" | "resume", model = ""): Pro
 // Begins a turn from another one. The new turn is the chat's last, and the view moves to it.
 const beginFrom = (turn: Turn, how: string, body: Record<string, unknown>): Promise<boolean> => attempt(async () => {
   await begin(`${turnPath(turn.chat, turn.id)}/${how}`, body);
-  navigation.set({ began: navigation.began + 1 });
+  if (cache.open?.id === turn.chat) navigation.set({ began: navigation.began + 1 });
 });
 export const stop = (turn: Turn): Promise<boolean> => attempt(() => call("POST", `${turnPath(turn.chat, turn.id)}/cancel`));
 export async function compact(): Promise<void> {
@@ -289,15 +296,17 @@ export async function goTo(chat: string, turn: string): Promise<void> {
 }
 export async function fork(turn: Turn): Promise<void> {
   const path = `${chatPath(turn.chat)}/fork`;
+  const { box } = cache;
   await attempt(() => withFiles(t.fork, turn.chat, path, { interaction_id: turn.id }, async (files) => {
-    openChat((await call<Chat>("POST", path, { interaction_id: turn.id, ...files })).id);
+    showMade((await call<Chat>("POST", path, { interaction_id: turn.id, ...files })).id, box, false);
   }));
 }
 export async function removeBranch(turn: Turn): Promise<void> {
   await attempt(async () => {
     const { interactions } = await call<BranchRemoved>("DELETE", turnPath(turn.chat, turn.id));
-    for (const id of interactions) cache.open?.turns.delete(id);
-    if (cache.open) cache.open.shape++;
+    const chat = known(turn.chat);
+    for (const id of interactions) chat?.turns.delete(id);
+    if (chat) chat.shape++;
     tell(t.removedBranch(interactions.length));
   });
 }

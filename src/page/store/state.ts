@@ -1,5 +1,6 @@
 // The parts of the page's state, and how components read them: each component selects the values that it draws. One part is what the page tells people.
 import { useRef, useSyncExternalStore } from "react";
+import { t } from "../texts";
 
 const listeners = new Set<() => void>();
 let waits = false;
@@ -72,6 +73,22 @@ const dismiss = (toast: Toast): void => notices.set({ toasts: notices.toasts.fil
 export function act(toast: Toast): void {
   dismiss(toast);
   toast.action?.run();
+}
+
+// --- what this browser keeps
+const unstored = new Map<string, string>(); // what it had no room for, which lasts as long as the page
+
+export const stored = (name: string): string => unstored.get(name) ?? localStorage.getItem(name) ?? "";
+// An empty value removes it. If there is no room, people are told once, and go on.
+export function store(name: string, value: string): void {
+  try {
+    if (value) localStorage.setItem(name, value);
+    else localStorage.removeItem(name);
+    unstored.delete(name);
+  } catch {
+    if (unstored.size === 0) tell(t.noRoom);
+    unstored.set(name, value);
+  }
 }
 
 // A screen reader says the same words a second time only if they differ.

@@ -5,6 +5,7 @@ import { spelled } from "../chat/hidden";
 import { BlockList } from "../chat/TurnView";
 import { duration } from "../parts/time";
 import { Icon } from "../parts/Icon";
+import { useKept } from "../list/Rows";
 import { attempt } from "../store/state";
 import { newTurn, take, timeOf, Turn } from "../store/turn";
 import { t } from "../texts";
@@ -19,13 +20,14 @@ type Speed = (typeof SPEEDS)[number];
 
 // Replays the turn event by event, and checks whether running it again on its record gives the same.
 export function ReplayBox({ turn }: { turn: Turn }) {
-  const [at, setAt] = useState(turn.events.length);
+  const count = turn.events.length;
+  const [kept, setAt] = useKept("replay-at", count);
+  const at = Math.min(kept, count);
   const [playing, setPlaying] = useState(false);
   const [speed, setSpeed] = useState<Speed>("original");
   const [report, setReport] = useState<ReplayReport | null>(null);
   const [checking, setChecking] = useState(false);
-  const [asking, setAsking] = useState(false);
-  const count = turn.events.length;
+  const [asking, setAsking] = useKept("asking", false);
   const place = useRef<HTMLElement>(null);
   useEffect(() => void place.current?.scrollIntoView({ block: "nearest" }), []);
   const shown = useMemo(() => {

@@ -1,9 +1,10 @@
-import { FormEvent, useEffect, useMemo, useRef, useState } from "react";
+import { FormEvent, useMemo } from "react";
 import { ModelPicker } from "../chat/ModelPicker";
 import { spelled } from "../chat/hidden";
 import { BlockList } from "../chat/TurnView";
+import { useKept } from "../list/Rows";
 import { known, load } from "../store/cache";
-import { attempt } from "../store/state";
+import { attempt, changed, useSelect } from "../store/state";
 import { AgentEvent, newTurn, take, Turn } from "../store/turn";
 import { v } from "../texts_of_views";
 import type { WhatIfFrame, WhatIfRequest } from "../wire";
@@ -61,19 +62,20 @@ interface Run {
   drawn: number; // grows with each event
   frame: WhatIfFrame | null;
   ended: boolean;
+  abort: AbortController;
 }
 
-// Goes on from an event of a recorded turn with something different, in a copy of the workspace, and shows both sides.
+// Goes on from an event of a recorded turn with something different, in a copy of the workspace, and shows both sides. The run is the row's, not this element's:
+// it goes on while people look at something else.
 export function WhatIf({ turn, at }: { turn: Turn; at: number }) {
   const event = at > 0 ? turn.events[at - 1] : undefined;
   const changes = changesAt(event);
-  const [chosen, setChosen] = useState<Change>("none");
-  const [text, setText] = useState("");
-  const [model, setModel] = useState("");
-  const [keep, setKeep] = useState(false);
-  const [run, setRun] = useState<Run | null>(null);
-  const stop = useRef<AbortController | null>(null);
-  useEffect(() => () => stop.current?.abort(), []);
+  const [chosen, setChosen] = useKept<Change>("what-if", "none");
+  const [text, setText] = useKept("what-if-text", "");
+  const [model, setModel] = useKept("what-if-model", "");
+  const [keep, setKeep] = useKept("what-if-keep", false);
+  const [run, setRun] = useKept<Run | null>("what-if-run", null);
+  useSelect(() => run?.drawn);
   const change = changes.includes(chosen) ? chosen : changes[0]!;
   const writes = change === "say" || change === "result";
   const further = change === "say" && event !== undefined && event.type !== "INTERACTION_STARTED"; // a turn has one message
@@ -81,19 +83,22 @@ export function WhatIf({ turn, at }: { turn: Turn; at: number }) {
   const start = (e: FormEvent): void => {
     e.preventDefault();
     if (busy) return;
-    const abort = (stop.current = new AbortController());
     const made = newTurn(turn.chat, `${turn.id}/what-if`);
     made.message = change === "say" && !further ? text : turn.message;
-    const draw = (frame: WhatIfFrame | null, ended: boolean): void => setRun((before) => ({ turn: made, drawn: (before?.drawn ?? 0) + 1, frame: frame ?? (before?.turn === made ? before.frame : null), ended }));
-    draw(null, false);
+    const mine: Run = { turn: made, drawn: 0, frame: null, ended: false, abort: new AbortController() };
+    const draw = (how: Partial<Run>): void => {
+      Object.assign(mine, how, { drawn: mine.drawn + 1 });
+      changed();
+    };
+    setRun(mine);
     const end = (): void => {
-      draw(null, true);
+      draw({ ended: true });
       const chat = known(turn.chat);
       if (chat && keep) void attempt(() => load(chat)); // it has a further branch
     };
-    void attempt(() => follow(`${turnPath(turn.chat, turn.id)}/what_if`, bodyOf(turn, event, change, text, model, keep && !further), abort.signal, (name, data) => {
+    void attempt(() => follow(`${turnPath(turn.chat, turn.id)}/what_if`, bodyOf(turn, event, change, text, model, keep && !further), mine.abort.signal, (name, data) => {
       if (name !== "what_if") take(made, data as AgentEvent, true);
-      draw(name === "what_if" ? (data as WhatIfFrame) : null, false);
+      draw(name === "what_if" ? { frame: data as WhatIfFrame } : {});
     })).finally(end);
   };
   return (
@@ -104,7 +109,7 @@ export function WhatIf({ turn, at }: { turn: Turn; at: number }) {
         {!further && <label className="setting"><input type="checkbox" data-testid="what-if-keep" checked={keep} onChange={(e) => setKeep(e.target.checked)} /><span>{v.keepBranch}</span></label>}
         {writes && <textarea className="grow" rows={2} aria-label={v.changes[change]} data-testid="what-if-text" value={text} onChange={(e) => setText(e.target.value)} />}
         {/* The keys keep them apart: a click on one must not end as a click on the other. */}
-        {busy ? <button key="stop" type="button" data-testid="what-if-stop" onClick={() => stop.current?.abort()}>{v.stop}</button>
+        {busy ? <button key="stop" type="button" data-testid="what-if-stop" onClick={() => run.abort.abort()}>{v.stop}</button>
           : <button key="start" type="submit" className="primary" data-testid="what-if-start" disabled={change === "say" && text.trim() === ""}>{v.tryIt}</button>}
       </form>
       <p className="hint">{v.whatIfHint}</p>

@@ -8,7 +8,7 @@ import { allTurns, cache, useOpen } from "../store/cache";
 import { LANGUAGES, translate } from "../language";
 import { navigation } from "../store/navigation";
 import { beginWith, newChats } from "../store/requests";
-import { attempt, tell } from "../store/state";
+import { attempt, store, tell } from "../store/state";
 import { t } from "../texts";
 import { v } from "../texts_of_views";
 import { setTheme, themeNow } from "../theme";
@@ -27,7 +27,7 @@ export function Settings() {
   const [notes, setNotes] = useState(localStorage.getItem("notify") === "on");
   const wantNotes = async (wanted: boolean): Promise<void> => {
     const allowed = wanted && typeof Notification !== "undefined" && (await Notification.requestPermission()) === "granted";
-    localStorage.setItem("notify", allowed ? "on" : "off");
+    store("notify", allowed ? "on" : "off");
     setNotes(allowed);
     if (wanted && !allowed) tell(v.notAllowed);
   };
@@ -44,7 +44,7 @@ export function Settings() {
       </label>
       <label className="setting"><span>{v.language}</span>
         <select data-testid="language" value={localStorage.getItem("language") ?? ""} onChange={(e) => {
-          localStorage.setItem("language", e.target.value);
+          store("language", e.target.value);
           void attempt(async () => navigation.set({ language: await translate() }));
         }}>
           <option value="">{v.sameLanguage}</option>

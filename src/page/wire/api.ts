@@ -11,6 +11,11 @@ export class ApiError extends Error {
 }
 
 export const isNotFound = (error: unknown): boolean => error instanceof ApiError && error.status === 404;
+// A chat that has not begun has none of what is read. Other failures stay failures.
+export const noneIfNew = <T>(none: T) => (error: unknown): T => {
+  if (isNotFound(error)) return none;
+  throw error;
+};
 
 // Called on 401. `why` is the server's message if the token is invalid, and empty if there was none.
 let onLoggedOut: (why: string) => void = () => undefined;
