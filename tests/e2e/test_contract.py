@@ -408,7 +408,7 @@ class Generator:
         # Changes that affect every operation alike are drawn less often than those of an operation's own input.
         general = ["method", "host", "origin", "long_target", "long_header", "many_headers", "percent", "folded", "version", "get_body"]
         ways = ["valid", "valid", "valid", "valid", rng.choice(general), rng.choice(general), "accept", "query"]
-        names_new = operation["operationId"] == "connectProvider"  # any name is one of a provider to connect
+        names_new = operation["operationId"] in ("connectProvider", "addToolServer")  # any name is one of what is to be connected
         ways += ["unknown_id", "bad_id"] if ids and not names_new else []
         ways += ["type", "member", "extra", "missing", "text", "duplicate", "utf8", "deep", "huge", "kind", "encoding", "expect", "null",
                  "framing"] if takes_json else []
