@@ -1,7 +1,10 @@
 """The list of chats as people arrange it: pinned chats, the archive, folders, several chats at once, by pointer and by keys."""
+import datetime
+
 import pytest
 from support.browser import Keys
 from support.provider import Gate, text
+from support.timing import eventually
 
 pytestmark = pytest.mark.limit(90)
 
@@ -33,8 +36,9 @@ def drag(page, chat, to):
 
 @pytest.fixture
 def three(server):
-    for name in "abc":
-        server.client.post("/chats", {"id": name, "title": f"Chat {name}"}).expect(201)
+    for name in "abc":  # each newer than the one before
+        made = server.client.post("/chats", {"id": name, "title": f"Chat {name}"}).expect(201).json["updated_at"]
+        eventually(lambda: datetime.datetime.now(datetime.UTC) > datetime.datetime.fromisoformat(made) + datetime.timedelta(milliseconds=1), "the clock has gone on")
     return server
 
 

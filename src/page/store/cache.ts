@@ -52,7 +52,8 @@ addEventListener("storage", (e) => {
 });
 // The entry of the chat that is shown, in the list of chats.
 export const openEntry = (): Chat | null => (cache.open && cache.chats.get(cache.open.id)) ?? null;
-const byAge = (a: Chat, b: Chat): number => (a.updated_at < b.updated_at ? 1 : a.updated_at > b.updated_at ? -1 : 0);
+// As the server orders them.
+const byAge = (a: Chat, b: Chat): number => (a.updated_at < b.updated_at ? 1 : a.updated_at > b.updated_at || a.id < b.id ? -1 : 1);
 
 const rank = (chat: Chat): number => (chat.status !== "idle" ? 0 : chat.shelf === "pinned" ? 1 : chat.shelf === "archived" ? 3 : 2);
 
