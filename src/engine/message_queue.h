@@ -103,7 +103,7 @@ class MessageQueues {
   void Stuck(QueuedRun& run, Error error);
   QueuedMessage message(const QueuedRun& run) const;
   QueuedRef reference(const QueuedRun& run) const;
-  // The waiting request with this Idempotency-Key, if any.
+  // The request with this Idempotency-Key that waits or is about to begin, if any.
   std::optional<ClientRequest> RequestOf(const ChatId& chat, const std::string& key);
 
   Result<std::vector<QueueEntry>> List(const ChatId& chat);
