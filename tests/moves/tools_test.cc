@@ -1,4 +1,6 @@
 // Sessions of other tools: what each tool has of its own. tests/e2e/test_moves.py has whole samples of them.
+#include <pthread.h>
+
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -599,7 +601,18 @@ TEST_CASE("MovedTurns: a chat as deep as it is long, and one that is too deep", 
     }
     return R"({"conversationId":"c","messages":[)" + text + end + "]}";
   };
-  CHECK(Chat(nested(2'500)).interactions.size() == 1'250);
+  // Nothing that reads it may call itself for each level: the stack is small here.
+  pthread_attr_t small;
+  REQUIRE(pthread_attr_init(&small) == 0);
+  REQUIRE(pthread_attr_setstacksize(&small, 512 * 1024) == 0);
+  ForeignChat alone, listed;
+  auto read = [&] { alone = Chat(nested(2'500)), listed = Chat("[" + nested(2'500) + "]"); };
+  const auto run = [](void* task) -> void* { return (*static_cast<decltype(read)*>(task))(), nullptr; };
+  pthread_t thread{};
+  REQUIRE(pthread_create(&thread, &small, run, &read) == 0);
+  REQUIRE(pthread_join(thread, nullptr) == 0);
+  CHECK(alone.interactions.size() == 1'250);
+  CHECK(listed.interactions.size() == 1'250);
   CHECK(ReadText(nested(5'000)).failure == "the source: JSON nested deeper than 6000 levels");
 }
 

@@ -212,11 +212,11 @@ Result<const MoveFormat*> RecognizeLines(const SourceText& source, std::string_v
   return format;
 }
 
-// Null: it is no JSON.
+// Null: it is no JSON. Moved, never copied: a copy takes stack for each of thousands of levels.
 Result<Json> SketchOf(const Outline& outline, const SourceText& source) {
   auto json = ParseForeignJson(outline.rest, source.name());
   if (!json && json.error().Is(Reason::kTooDeep)) return json;
-  return json.value_or(Json());
+  return std::move(json).value_or(Json());
 }
 
 // An array may have a session in each element, of which the first ones may be damaged, or be one.
@@ -225,9 +225,13 @@ Result<const MoveFormat*> RecognizeArray(const SourceText& source, std::string_v
   TRY(ForEachElement(source, [&](const ElementPlace& at) -> Result<bool> {
     const SourceText element = source.Part(at.offset, at.length, source.name());
     if (TRY(element.Read(0, 1)) != "{") return at.number < kFirstElements;
-    const Json json = TRY(SketchOf(TRY(ReadOutline(element, DocumentLists(), PassBy)), source));
+    Json json = TRY(SketchOf(TRY(ReadOutline(element, DocumentLists(), PassBy)), source));
     format = Fitting(json, Shape::kElements, only);
-    if (format == nullptr && at.number == 1) format = Fitting(Json::array({json}), Shape::kWhole, only);
+    if (format == nullptr && at.number == 1) {
+      Json whole = Json::array();
+      whole.push_back(std::move(json));
+      format = Fitting(whole, Shape::kWhole, only);
+    }
     return format == nullptr && at.number < kFirstElements;
   }));
   return format;
