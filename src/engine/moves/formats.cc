@@ -92,16 +92,10 @@ constexpr MoveFormat kFormats[] = {
     {"gemini", "Gemini CLI", Shape::kElements, IsGemini, nullptr, OpenGemini},
     {"gemini", "Gemini CLI", Shape::kWhole, IsGeminiCheckpoint, nullptr, OpenGeminiCheckpoint},
     {"cline", "Cline", Shape::kWhole, IsCline, nullptr, OpenCline},
-    {.name = "goose",
-     .tool = "goose",
-     .shape = Shape::kTables,
-     .fits = nullptr,
-     .table = "sessions",
-     .stored = ForEachGooseSession},
+    {.name = "goose", .tool = "goose", .shape = Shape::kTables, .table = "sessions", .stored = ForEachGooseSession},
     {.name = "opencode",
      .tool = "opencode",
      .shape = Shape::kTables,
-     .fits = nullptr,
      .table = "part",
      .stored = ForEachOpenCodeSession},
 };
@@ -225,13 +219,10 @@ Result<const MoveFormat*> RecognizeArray(const SourceText& source, std::string_v
   TRY(ForEachElement(source, [&](const ElementPlace& at) -> Result<bool> {
     const SourceText element = source.Part(at.offset, at.length, source.name());
     if (TRY(element.Read(0, 1)) != "{") return at.number < kFirstElements;
-    Json json = TRY(SketchOf(TRY(ReadOutline(element, DocumentLists(), PassBy)), source));
-    format = Fitting(json, Shape::kElements, only);
-    if (format == nullptr && at.number == 1) {
-      Json whole = Json::array();
-      whole.push_back(std::move(json));
-      format = Fitting(whole, Shape::kWhole, only);
-    }
+    Json whole = Json::array();
+    whole.push_back(TRY(SketchOf(TRY(ReadOutline(element, DocumentLists(), PassBy)), source)));
+    format = Fitting(whole.front(), Shape::kElements, only);
+    if (format == nullptr && at.number == 1) format = Fitting(whole, Shape::kWhole, only);
     return format == nullptr && at.number < kFirstElements;
   }));
   return format;

@@ -31,7 +31,7 @@ struct MoveFormat {
   Shape shape;
   // Whether a session of the tool has this line among its first ones; for kWhole and kElements, whether this is one,
   // of whose lists (DocumentLists) no more than the first element is there. Null for kTables.
-  bool (*fits)(const Json& json);
+  bool (*fits)(const Json& json) = nullptr;
   // `path` is the source's, for the files beside it; empty if there are none.
   std::unique_ptr<RecordReader> (*reader)(const std::string& path) = nullptr;  // of kLines
   // Of kElements and kWhole.
