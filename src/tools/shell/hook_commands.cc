@@ -162,13 +162,6 @@ std::string_view HookEventName(HookEvent event) {
   return std::ranges::find_if(kNames, [&](const auto& each) { return each.first == event; })->second;
 }
 
-std::optional<HookEvent> ParseHookEvent(std::string_view name) {
-  for (const auto& [event, text] : kNames) {
-    if (text == name) return event;
-  }
-  return std::nullopt;
-}
-
 HookCommands::HookCommands(std::vector<HookOptions> hooks, std::string directory)
     : hooks_(std::move(hooks)), directory_(std::move(directory)), environment_(CleanEnvironment(directory_)) {}
 

@@ -27,6 +27,5 @@ class HookCommands final : public Hooks {
 
 // "before_tool" and the like.
 std::string_view HookEventName(HookEvent event);
-std::optional<HookEvent> ParseHookEvent(std::string_view name);
 
 }  // namespace reprise
