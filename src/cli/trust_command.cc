@@ -69,7 +69,7 @@ Result<FileDigests> TakeConfig(const CommandLine& line, const Environment& envir
                           folder != Resolved(ConfigFolder(environment).value_or("")).string() &&
                           (other == flags.end() || Resolved(other->second).string() == folder);
   is_folders ? flags.insert_or_assign("workspace", folder) : flags.insert_or_assign("config", path);
-  const auto options = TRY(LoadOptions(flags, environment, /*with_trust=*/!is_folders));
+  const auto options = TRY(LoadOptions(flags, environment, LoadedFor::kShowing));
   auto files = FilesToTrust(options);
   if (!files) return files;
   Print(VisibleLine(PlaceOf(path)) + "\n" + WhatItWouldDo(options, *files));
