@@ -145,11 +145,11 @@ def test_of_several_the_last_one_comes_back_unless_another_is_named(world):
     assert [i["user_message"] for i in world.json("ls", "alpha")["interactions"]] == ["a second life"]
 
     taken = world.run("restore", first["id"], status=1).stderr
-    hint = re.search(r"`reprise (fork alpha --as OTHER)` and `reprise (rm alpha)` make room for it", taken)
+    hint = re.search(r"`reprise (fork alpha --as OTHER)` and `reprise (rm alpha)` make room for it; then `reprise (restore alpha\S+)` brings it back", taken)
     assert hint and "there is a chat alpha already" in taken
     for command in hint.groups():
         world.run(*command.split())
-    world.run("restore", first["id"])
+    assert hint[3] == f"restore {first['id']}"  # `restore alpha` would bring back the one that has made room
     assert {i["user_message"] for i in world.json("ls", "alpha")["interactions"]} == {"question 1 of alpha", "question 2 of alpha"}
     assert [i["user_message"] for i in world.json("ls", "OTHER")["interactions"]] == ["a second life"]
 
