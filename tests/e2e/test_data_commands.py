@@ -614,6 +614,20 @@ def test_without_the_keys_nothing_is_changed(alone):
     alone.run("rm", "alpha")
 
 
+def test_a_name_that_is_not_there_does_not_stop_the_others(alone):
+    """What was found in the others is told, and the exit status is 1."""
+    alone.home.checkpoints("beta")[0].write_bytes(b"x")
+    missing = "there is no chat nochat in "
+    for names in (["beta", "nochat"], ["nochat", "beta"], ["alpha", "nochat", "beta"]):
+        done = alone.run("verify", *names, status=1)
+        assert "beta/interactions/int_001.json: auth: " in done.stdout and missing in done.stderr, done
+    told = json.loads(alone.run("verify", "alpha", "nochat", "--json", status=1).stdout)
+    assert not told["ok"] and told["problems"] == [] and told["checked"] > 1
+    for command in ("test", "what-if"):
+        done = alone.run(command, "nochat", "alpha", status=1)
+        assert "alpha" in done.stdout and missing in done.stderr, done
+
+
 # --- the exit statuses of all commands (docs/command-line.md)
 
 STATUSES = {
