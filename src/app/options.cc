@@ -398,9 +398,13 @@ Result<Options> LoadOptions(const Flags& flags, const Environment& environment, 
   const auto take = is_here ? FolderLayer::Take::kOwnKeys : FolderLayer::Take::kChatKeys;
   Options options = TRY(Merged(sources, folder, take));
   TRY(CheckServer(options));
-  if (IsFile(options.data_dir)) {
-    return Fail(ErrorCode::kInvalidArgument,
-                VisibleLine(options.data_dir) + " is a file; --data-dir names the folder of the chats");
+  std::string above = FullPath(options.data_dir);
+  while (!IsThere(above) && above != "/") above = ParentDirectory(above);
+  if (IsFile(above)) {
+    const bool is_it = above == FullPath(options.data_dir);
+    return Fail(ErrorCode::kInvalidArgument, (is_it ? VisibleLine(options.data_dir) + " is a file"
+                                                    : VisibleLine(above) + " is a file, so nothing can be below it") +
+                                                 "; --data-dir names the folder of the chats");
   }
   // Last, so that the question shows the final options.
   const bool is_open = sources.config && !sources.is_named &&
