@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -205,6 +206,10 @@ struct Options {
   std::function<Result<OfFolder>(const std::string& folder)> of_folder;
   // The environment variables in the files, by their keys: "providers.p.headers.X-Key".
   std::map<std::string, std::vector<std::string>> variables;
+  // For the question whether to allow files (app/trust.h): these settings as those files have them, whatever flags and
+  // variables say. Null: the question is about these themselves.
+  std::shared_ptr<const Options> asked;
+  std::map<std::string, std::string> asked_keys;  // in `asked`: the keys that the files set, with a remark or ""
   std::string trust_file;  // the list of files that a person has allowed (app/trust.h); empty: none
   std::string model = "offline";
   bool plain = false;           // stores chats unencrypted

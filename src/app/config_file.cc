@@ -38,8 +38,8 @@ bool IsInTable(const std::string& beginning) {
 // the file ("providers.mine.type").
 class ConfigReader {
  public:
-  ConfigReader(Options& options, const Environment& environment, const FolderLayer* layer = nullptr)
-      : options_(options), environment_(environment), layer_(layer) {}
+  ConfigReader(Options& options, const Environment& environment, const FolderLayer* layer, ConfigKeys* keys)
+      : options_(options), environment_(environment), layer_(layer), keys_(keys) {}
 
   Result<void> ReadRoot(const Json& root) {
     if (!root.is_object()) return Fail(ErrorCode::kInvalidArgument, "must be a JSON object");
@@ -148,6 +148,7 @@ class ConfigReader {
   }
 
   Result<void> ReadSetting(const Setting& setting, const std::string& place, const Json& value) {
+    if (keys_ != nullptr) keys_->insert(place);
     const SettingValue to = setting.at(options_, draft_);
     if (const Scalar* const scalar = std::get_if<Scalar>(&to)) return ReadScalar(setting, *scalar, place, value);
     if (NamedTexts* const* pairs = std::get_if<NamedTexts*>(&to)) return ReadPairs(setting, **pairs, place, value);
@@ -405,19 +406,20 @@ class ConfigReader {
   Options& options_;
   const Environment& environment_;
   const FolderLayer* const layer_;  // null: all keys count
+  ConfigKeys* const keys_;          // null: nobody asks
   SettingsDraft draft_;             // being read, until it is complete
   std::string name_;                // of the element being read
 };
 
 }  // namespace
 
-Result<void> ApplyConfig(Options& options, std::string_view text, const Environment& environment) {
-  return ConfigReader(options, environment).ReadRoot(TRY(ParseJsonWithComments(text)));
+Result<void> ApplyConfig(Options& options, std::string_view text, const Environment& environment, ConfigKeys* keys) {
+  return ConfigReader(options, environment, nullptr, keys).ReadRoot(TRY(ParseJsonWithComments(text)));
 }
 
 Result<void> ApplyFolderConfig(Options& options, std::string_view text, const Environment& environment,
-                               const FolderLayer& layer) {
-  return ConfigReader(options, environment, &layer).ReadRoot(TRY(ParseJsonWithComments(text)));
+                               const FolderLayer& layer, ConfigKeys* keys) {
+  return ConfigReader(options, environment, &layer, keys).ReadRoot(TRY(ParseJsonWithComments(text)));
 }
 
 }  // namespace reprise

@@ -74,6 +74,8 @@ Finding CheckKeyFile(const Options& options) {
 }
 
 Finding CheckToken(const Options& options) {
+  if (options.token_file.empty() && options.auth.has_people())
+    return Passed("token", "every request must show the token of a user (\"auth\"), and there is none for an operator");
   if (options.token_file.empty())
     return Passed("token", "the server asks for none, and only programs of its own user on this machine can connect");
   const auto token = ReadToken(options.token_file);
@@ -81,11 +83,28 @@ Finding CheckToken(const Options& options) {
                : Failed("token", token.error().message);
 }
 
+// Why a start could not make the folder; empty: it could. Tries it with another name, which is removed at once: what
+// the modes say is not all (/proc, a file system that is mounted read-only).
+std::string WhyNotMade(const std::string& path) {
+  std::string above = ParentDirectory(FullPath(path));
+  while (!IsThere(above) && above != "/") above = ParentDirectory(above);
+  std::string probe = above + (above.ends_with('/') ? "" : "/") + ".reprise-probe.XXXXXX";
+  if (::mkdtemp(probe.data()) != nullptr) {
+    ::rmdir(probe.c_str());
+    return {};
+  }
+  return path + " is not there, and cannot be made: no folder can be made in " + above + " (" + std::strerror(errno) +
+         "); name another one with --data-dir";
+}
+
 Finding CheckDataFolder(const Options& options) {
   struct stat status {};
   if (::stat(options.data_dir.c_str(), &status) != 0) {
-    if (errno == ENOENT)
-      return Passed("data folder", options.data_dir + " is not there yet; the first start creates it");
+    if (errno == ENOENT) {
+      std::string why = WhyNotMade(options.data_dir);
+      return why.empty() ? Passed("data folder", options.data_dir + " is not there yet; the first start creates it")
+                         : Failed("data folder", std::move(why));
+    }
     return Failed("data folder", options.data_dir + " cannot be used: " + std::strerror(errno));
   }
   if (!S_ISDIR(status.st_mode))
@@ -114,6 +133,10 @@ Finding CheckLock(const Options& options) {
 }
 
 Finding CheckWorkspace(const Options& options) {
+  if (!options.has_workspace()) {
+    return Passed("workspace",
+                  "there is none (workspace_mode), so no tool uses files of this machine or runs commands");
+  }
   if (const auto path = WorkspaceOf(options); !path) return Failed("workspace", path.error().message);
   return Passed("workspace", options.workspace + " is there");
 }
@@ -145,6 +168,12 @@ Finding CheckSandbox(const Options& options) {
                          .readable_paths = options.tools.sandbox_read,
                          .writable_paths = options.tools.sandbox_write,
                          .limits = options.tools.limits});
+  if (!options.has_workspace()) {
+    // Documents are read in it all the same.
+    const std::string& missing = sandbox.state().missing;
+    return missing.empty() ? Passed("sandbox", "bubblewrap works; no commands run, because there is no workspace")
+                           : Doubtful("sandbox", "documents cannot be read, because the sandbox lacks " + missing);
+  }
   if (const Sandbox::State state = sandbox.state(); !state.missing.empty()) {
     return Doubtful("sandbox", (state.available ? "the sandbox for commands lacks " : "commands have no sandbox: ") +
                                    state.missing +

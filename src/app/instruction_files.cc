@@ -37,7 +37,6 @@ constexpr std::tuple<const char*, const char*, void (*)(std::vector<File>&)> kNa
     {"commands", ".reprise/commands", ReadCommandHeads}, {"agents", ".reprise/agents", ReadAgentHeads}};
 
 constexpr std::size_t kMostFolders = 32, kMostLookedAt = 2000;
-constexpr std::size_t kMaxFile = 256 * 1024;  // larger files are not read
 
 constexpr std::string_view kIntroduction =
     "What people have written down for agents that work here. What the user says in the conversation goes before it; "
@@ -233,12 +232,12 @@ std::vector<File> InstructionFiles::List() const {
   last_.reset();
   const auto reading = std::make_shared<Reading>(trust_file_);
   std::vector<File>& files = reading->files;
-  if (reading->seen.Look(own_)) files.push_back(Take(own_, ReadOwnFile(own_, kMaxFile)));
+  if (reading->seen.Look(own_)) files.push_back(Take(own_, ReadOwnFile(own_, kMaxInstructionFile)));
   for (const Folder& folder : folders_) {
     const auto file =
         std::ranges::find_if(folder.instructions, [&](const auto& path) { return reading->seen.Look(path); });
     if (file == folder.instructions.end() || *file == own_) continue;
-    reading->Judge(files.emplace_back(TakeWithin(*file, LimitOf(folder), kMaxFile)));
+    reading->Judge(files.emplace_back(TakeWithin(*file, LimitOf(folder), kMaxInstructionFile)));
   }
   if (with_skills_) AddSkills(files, *reading);
   for (auto& [own, shared, read] : kNamedKinds) {

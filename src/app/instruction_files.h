@@ -14,7 +14,8 @@ namespace reprise {
 inline constexpr const char* kInstructionsName = "AGENTS.md";
 // Those of other agents, in the order in which they stand in for a missing AGENTS.md of a project's folder.
 inline constexpr const char* kOtherInstructions[] = {"CLAUDE.md", ".cursorrules"};
-inline constexpr std::size_t kMaxInstructions = 32 * 1024;  // bytes, all files together
+inline constexpr std::size_t kMaxInstructionFile = 256 * 1024;  // bytes; larger files are not read
+inline constexpr std::size_t kMaxInstructions = 32 * 1024;      // bytes, all files together
 
 // AGENTS.md of the user's configuration folder, and AGENTS.md (else CLAUDE.md, else .cursorrules) of the workspace and
 // the folders above it: up to the top of its git work tree, else to the user's home or the root. Likewise skills: the

@@ -223,9 +223,10 @@ Result<std::string> Filled(std::string_view text, std::string_view arguments) {
 void ReadCommandHeads(std::vector<File>& files) {
   ReadNamedHeads(files, Kind::kCommand, [](std::string_view text) -> Result<std::string> {
     const auto front = TRY(ReadCommand(text));
+    const std::string_view body = Trimmed(front.body);
+    if (body.empty()) return Fail(ErrorCode::kInvalidArgument, "it has no text");
     std::string description = DescriptionLine(front.Text("description"));
     if (!description.empty()) return description;
-    const std::string_view body = Trimmed(front.body);
     return DescriptionLine(body.substr(0, body.find('\n')));
   });
 }

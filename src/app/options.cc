@@ -220,41 +220,105 @@ std::vector<std::string> NotesOf(const Options& options, const Environment& envi
 
 namespace {
 
-// With the file of a folder, if there is one. `take`: what counts of it.
-Result<Options> Merged(const Sources& sources, const MaybeConfig& folder, FolderLayer::Take take) {
+// The files that a person is asked to allow.
+struct AskedFiles {
+  bool config = false;  // Sources::config
+  bool found = false;   // the reprise.json here, and the folder's
+};
+
+// With the file of a folder, if there is one. `take`: what counts of it. With `asked` those files beat flags and
+// variables, their keys go to Options::asked_keys, and they may be unusable as they are.
+Result<Options> Merged(const Sources& sources, const MaybeConfig& folder, FolderLayer::Take take,
+                       const AskedFiles* asked = nullptr) {
   const Environment& environment = sources.environment;
   Options options;
   options.model.clear();
   options.data_dir.clear();
   options.providers = BuiltInProviders(environment);
   if (const auto own = ConfigFolder(environment)) options.trust_file = *own + "/" + kTrustedFileName;
+  ConfigKeys keys;
   const auto apply = [&](const ConfigText& config, const std::optional<FolderLayer>& layer) -> Result<void> {
-    const auto applied = layer ? ApplyFolderConfig(options, config.text, environment, *layer)
-                               : ApplyConfig(options, config.text, environment);
+    ConfigKeys* const to = asked != nullptr && (layer ? asked->found : asked->config) ? &keys : nullptr;
+    const auto applied = layer ? ApplyFolderConfig(options, config.text, environment, *layer, to)
+                               : ApplyConfig(options, config.text, environment, to);
     if (applied) return {};
     Error wrong = InFront(config.path + ":", applied.error());
     if (layer && wrong.code == ErrorCode::kInvalidArgument) wrong.reason = NameOf(Reason::kInvalidConfig);
     return Fail(std::move(wrong));
   };
+  const auto apply_given = [&]() -> Result<void> {
+    TRY(ApplyEnvironmentAndFlags(options, sources.flags, environment));
+    ApplyTelemetryVariables(options.telemetry, environment);
+    return {};
+  };
+  if (asked != nullptr && asked->config) TRY(apply_given());
   if (sources.config) {
     options.config_file = sources.config->path;
     TRY(apply(*sources.config, std::nullopt));
   }
+  if (asked != nullptr && !asked->config) TRY(apply_given());
   if (sources.here) TRY(apply(*sources.here, FolderLayer{.take = FolderLayer::Take::kServerKeys}));
   if (folder) {
     options.folder_file = folder->path;
     options.folder_digest = Sha256Digest({folder->text});
-    const bool denies_all = options.approval_mode == ApprovalMode::kDenyAll;
+    const bool denies_all = options.approval_mode == ApprovalMode::kDenyAll && asked == nullptr;
     TRY(apply(*folder, FolderLayer{.take = take, .folder = ParentDirectory(PlaceOf(folder->path))}));
     if (denies_all) options.approval_mode = ApprovalMode::kDenyAll;  // it holds in every chat
   }
-  TRY(ApplyEnvironmentAndFlags(options, sources.flags, environment));
-  ApplyTelemetryVariables(options.telemetry, environment);
+  if (asked == nullptr) TRY(apply_given());
   if (options.data_dir.empty()) options.data_dir = TRY(DefaultDataFolder(environment));
   TRY(FinishProviders(options.providers));
   if (options.model.empty()) options.model = ChooseModel(options);
-  TRY(CheckModel(options));
+  if (asked == nullptr) TRY(CheckModel(options));
+  for (const std::string& key : keys) options.asked_keys.try_emplace(key);
   return options;
+}
+
+// Every value for people, by its key.
+std::map<std::string, std::string> ShownValues(const Options& options) {
+  std::map<std::string, std::string> values;
+  ForEachSetting(options, [&](const std::string& key, const Setting& setting, const SettingValue& value) {
+    values.emplace(key, ShownValue(setting, value));
+  });
+  return values;
+}
+
+// The flag or variable that sets it; empty if there is none.
+std::string GiverOf(const Setting& setting, const Sources& sources) {
+  if (setting.flag.name.empty()) return {};
+  if (sources.flags.contains(std::string(setting.flag.name))) return "--" + std::string(setting.flag.name);
+  return sources.environment(EnvironmentName(setting)) ? EnvironmentName(setting) : "";
+}
+
+// What a person is asked to allow: what the files of `asked` set. A remark says where another value is in force now,
+// or would be without them, because their values may come to count later, and may undo what the user has set.
+Result<std::shared_ptr<const Options>> AskedOptions(const Sources& sources, const MaybeConfig& folder,
+                                                    FolderLayer::Take take, const AskedFiles& asked,
+                                                    const Options& in_force) {
+  Options shown = TRY(Merged(sources, folder, take, &asked));
+  Sources others = sources;
+  if (asked.config) others.config.reset();
+  if (asked.found) others.here.reset();
+  const auto without = Merged(others, asked.found ? std::nullopt : folder, take);
+  const auto now = ShownValues(in_force), otherwise = ShownValues(without.value_or(Options()));
+  Options usual;
+  SettingsDraft draft;
+  ForEachSetting(shown, [&](const std::string& key, const Setting& setting, const SettingValue& value) {
+    const auto own = shown.asked_keys.find(key);
+    if (own == shown.asked_keys.end()) return;
+    const std::string text = ShownValue(setting, value);
+    const auto in = [&](const auto& values) {
+      const auto found = values.find(key);
+      return found == values.end() ? text : found->second;
+    };
+    const std::string present = in(now), before = in(otherwise), giver = GiverOf(setting, sources);
+    if (present != text) {
+      own->second = !giver.empty() ? "now overridden by " + giver : "now " + (present.empty() ? "none" : present);
+    } else if (before != text && before != ShownValue(setting, setting.at(usual, draft))) {
+      own->second = "otherwise " + (before.empty() ? "none" : before);
+    }
+  });
+  return std::make_shared<const Options>(std::move(shown));
 }
 
 struct Loaded {
@@ -302,20 +366,22 @@ Result<void> CheckServer(const Options& options) {
 }
 
 // Asks once about everything. Without trust in a configuration, errors in its programs are not reported.
-Result<void> RequireTrustOf(const std::vector<MaybeConfig>& configs, const Options& options) {
+Result<void> RequireTrustOf(const Sources& sources, const MaybeConfig& folder, FolderLayer::Take take,
+                            const AskedFiles& asked, Options options) {
   FileDigests files;
-  for (const MaybeConfig& config : configs) {
+  for (const MaybeConfig& config : {asked.config ? sources.config : MaybeConfig(), sources.here, folder}) {
     if (config) files[PlaceOf(config->path)] = Sha256Digest({config->text});
   }
   const auto configuration = RequireTrust(options, files, /*ask=*/false);
   if (configuration || !configuration.error().Is(Reason::kUntrusted)) return configuration;
+  options.asked = TRY(AskedOptions(sources, folder, take, asked, options));
   if (auto named = FilesToTrust(options)) files.merge(*named);
   return RequireTrust(options, files);
 }
 
 }  // namespace
 
-Result<Options> LoadOptions(const Flags& flags, const Environment& environment, bool with_trust) {
+Result<Options> LoadOptions(const Flags& flags, const Environment& environment, LoadedFor what) {
   Sources sources{.flags = flags, .environment = environment};
   TRY(FindConfig(sources));
   // The folder's file is that of the workspace which flags, variables and the first configuration choose.
@@ -324,19 +390,31 @@ Result<Options> LoadOptions(const Flags& flags, const Environment& environment, 
   static_cast<void>(ApplyEnvironmentAndFlags(first, flags, environment));
   const std::string place = first.workspace == Options().workspace ? "" : first.workspace + "/";
   MaybeConfig folder = TRY(ReadFound(place + kDefaultConfigFile));
-  if (IsSameFile(folder, sources.config)) folder.reset();
+  const bool shows_folder = what == LoadedFor::kShowing && !flags.contains("config");
+  const bool is_same = IsSameFile(folder, sources.config);
+  if (is_same) folder.reset();
   const bool is_here = IsSameFile(folder, sources.here) || place.empty();
-  Options options = TRY(Merged(sources, folder, is_here ? FolderLayer::Take::kOwnKeys : FolderLayer::Take::kChatKeys));
+  if (shows_folder && !is_here) sources.here.reset();  // it is not asked about
+  const auto take = is_here ? FolderLayer::Take::kOwnKeys : FolderLayer::Take::kChatKeys;
+  Options options = TRY(Merged(sources, folder, take));
   TRY(CheckServer(options));
-  if (IsFile(options.data_dir)) {
-    return Fail(ErrorCode::kInvalidArgument,
-                VisibleLine(options.data_dir) + " is a file; --data-dir names the folder of the chats");
+  std::string above = FullPath(options.data_dir);
+  while (!IsThere(above) && above != "/") above = ParentDirectory(above);
+  if (IsFile(above)) {
+    const bool is_it = above == FullPath(options.data_dir);
+    return Fail(ErrorCode::kInvalidArgument, (is_it ? VisibleLine(options.data_dir) + " is a file"
+                                                    : VisibleLine(above) + " is a file, so nothing can be below it") +
+                                                 "; --data-dir names the folder of the chats");
   }
   // Last, so that the question shows the final options.
   const bool is_open = sources.config && !sources.is_named &&
                        OpenToTools(sources.config->path, options.workspace, ConfigFolder(environment).value_or(""));
-  if (with_trust && (is_open || sources.here || folder)) {
-    TRY(RequireTrustOf({is_open ? sources.config : MaybeConfig(), sources.here, folder}, options));
+  if (!shows_folder && (is_open || sources.here || folder)) {
+    TRY(RequireTrustOf(sources, folder, take, {.config = is_open, .found = true}, options));
+  }
+  if (what == LoadedFor::kShowing) {
+    const AskedFiles asked{.config = !shows_folder || is_same, .found = shows_folder};
+    options.asked = TRY(AskedOptions(sources, folder, take, asked, options));
   }
   const std::string workspace = Resolved(options.workspace).string();
   const auto loaded = std::make_shared<const Loaded>(Loaded{std::move(sources), options, workspace});

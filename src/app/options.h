@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,8 +32,10 @@ inline constexpr const char* kDefaultConfigFile = "reprise.json";
 //
 // Failures are one line for the person at the terminal that names the flag, variable or key; never a secret's value.
 //
-// Without `with_trust` files that were found are read as if they were allowed: to show them to the person who may.
-Result<Options> LoadOptions(const Flags& flags, const Environment& environment, bool with_trust = true);
+// To be shown, the file that --config names, else the folder's, is read as if it were allowed, and Options::asked is
+// set.
+enum class LoadedFor { kUse, kShowing };
+Result<Options> LoadOptions(const Flags& flags, const Environment& environment, LoadedFor what = LoadedFor::kUse);
 
 // The real path of the folder in which chats work that have none of their own; empty without one. kInvalidArgument, for
 // the person at the terminal, if there is no such folder, or if JSON cannot hold its name.
@@ -53,8 +56,12 @@ std::string UsualModel(const ProviderOptions& provider);
 // an environment variable, $${ for the characters themselves. An unset variable is an error that names it and the key,
 // except in a provider's api_key: one file can list every provider, and those without a key are merely unusable.
 //
+// Adds the keys of all values that it has set to `keys`, unless that is null.
+//
 // kInvalidArgument; the message names the key and the expected value, and never quotes a value that may be a secret.
-Result<void> ApplyConfig(Options& options, std::string_view text, const Environment& environment);
+using ConfigKeys = std::set<std::string>;
+Result<void> ApplyConfig(Options& options, std::string_view text, const Environment& environment,
+                         ConfigKeys* keys = nullptr);
 // The same for a folder's reprise.json.
 struct FolderLayer {
   enum class Take {
@@ -66,7 +73,7 @@ struct FolderLayer {
   std::string folder{};  // what relative paths of programs and prompt modules mean
 };
 Result<void> ApplyFolderConfig(Options& options, std::string_view text, const Environment& environment,
-                               const FolderLayer& layer);
+                               const FolderLayer& layer, ConfigKeys* keys = nullptr);
 
 // Sets the endpoints of traces and metrics below a base URL ("http://collector:4318").
 void SetOtlpEndpoint(TelemetryOptions& options, std::string_view base_url);

@@ -268,6 +268,12 @@ std::string AuthOf(const AuthOptions& auth) {
          ", and with tokens" + file;
 }
 
+// " (otherwise deny_all)"; empty if there is nothing to say of the key.
+std::string RemarkOn(const Options& options, const std::string& key) {
+  const auto asked = options.asked_keys.find(key);
+  return asked == options.asked_keys.end() || asked->second.empty() ? "" : " (" + asked->second + ")";
+}
+
 // Keys of the configuration and their values.
 using Values = std::vector<std::pair<std::string, std::string>>;
 
@@ -281,9 +287,11 @@ Values ValuesOf(const Options& options, Told told, bool other) {
     std::string text = ShownValue(setting, value);
     const bool is_usual = text == ShownValue(setting, setting.at(usual, usual_draft));
     const bool is_of_element = key != setting.key;
-    if (is_usual && (other || is_of_element)) return;
+    const auto asked = options.asked_keys.find(key);
+    if (is_usual && (other || is_of_element) && asked == options.asked_keys.end()) return;
     const bool is_harmless = is_usual || (setting.key == "host" && IsLoopbackHost(options.host));
     if (other && !setting.rules.note.empty() && !is_harmless) text += " (" + std::string(setting.rules.note) + ")";
+    if (asked != options.asked_keys.end()) text = (text.empty() ? "none" : text) + RemarkOn(options, key);
     values.emplace_back(key, std::move(text));
   });
   return values;
@@ -301,7 +309,8 @@ Result<FileDigests> FilesToTrust(const Options& options) {
   return files;
 }
 
-std::string WhatItWouldDo(const Options& options, const FileDigests& files) {
+std::string WhatItWouldDo(const Options& loaded, const FileDigests& files) {
+  const Options& options = loaded.asked ? *loaded.asked : loaded;
   std::string text;
   const auto add = [&](const std::string& line) { text += "  " + VisibleLine(line) + "\n"; };
   const auto add_values = [&](Told told) {
@@ -324,9 +333,10 @@ std::string WhatItWouldDo(const Options& options, const FileDigests& files) {
           key);
     }
   }
-  add("approval_mode: " + std::string(NameOf(options.approval_mode)));
+  add("approval_mode: " + std::string(NameOf(options.approval_mode)) + RemarkOn(options, "approval_mode"));
   for (const ToolRule& rule : options.tools.rules) add("tools.rules: " + RuleLine(rule));
-  add("model: " + options.model);
+  add("model: " + options.model + RemarkOn(options, "model"));
+  if (!options.bucket && options.asked_keys.contains("files.type")) add("keeps the files of chats with the chats");
   if (options.bucket) {
     add("keeps the files of chats, sealed, in the bucket " + options.bucket->bucket + " at " +
         options.bucket->endpoint + " (region " + options.bucket->region + ")");
@@ -347,7 +357,8 @@ std::string WhatItWouldDo(const Options& options, const FileDigests& files) {
         (provider.headers.empty() ? "" : ", with headers: " + NamesOf(provider.headers)) +
         (provider.query.empty() ? "" : ", with query: " + NamesOf(provider.query)) + SearchOf(provider.web_search));
   }
-  add("workspace: " + Resolved(options.workspace).string() + ", data folder: " + PlaceOf(options.data_dir));
+  add("workspace: " + Resolved(options.workspace).string() + ", data folder: " + PlaceOf(options.data_dir) +
+      RemarkOn(options, "data_dir"));
   add_values(Told::kAsOfServer);
   if (options.auth.has_people()) add("auth: " + AuthOf(options.auth));
   add_values(Told::kAsOfTurns);

@@ -65,8 +65,8 @@ bool IsFolderAllowed(const std::string& trust_file, const std::string& folder);
 // if `ask`, and stores the answer; kForbidden (reason "workspace_not_allowed") names the remedy.
 Result<void> RequireHomeConsent(const Options& options, const Environment& environment, bool ask);
 
-// The effects of a configuration, in lines for the person who is asked to allow it. No secrets: only the names of
-// variables and headers.
+// The effects of a configuration, in lines for the person who is asked to allow it: what differs from the defaults, and
+// every key that the files of Options::asked set. No secrets: only the names of variables and headers.
 std::string WhatItWouldDo(const Options& options, const FileDigests& files);
 
 // The single-valued keys of the configuration that affect how a turn runs, but not how a server listens, logs and

@@ -86,8 +86,9 @@ Error NotRestored(Error error, const Deleted& entry) {
   const std::string& chat = entry.chat;
   if (error.Is(Reason::kChatExists)) {
     error.message = "there is a chat " + chat +
-                    " already, and the one in the trash can only come back under this name: " + "`reprise fork " +
-                    chat + " --as OTHER` and `reprise rm " + chat + "` make room for it";
+                    " already, and the one in the trash can only come back under this name: `reprise fork " + chat +
+                    " --as OTHER` and `reprise rm " + chat + "` make room for it; then `reprise restore " + entry.id +
+                    "` brings it back";
   } else if (error.reason.starts_with("integrity_")) {
     error.message = entry.id + " cannot be read and stays in the trash: " + error.message;
   }

@@ -40,14 +40,14 @@ class Grammar {
     app_.require_subcommand(0, 1);
     app_.set_version_flag("--version", "reprise " + std::string(Version()));
     app_.footer(
-        "Every flag of `reprise serve --help` but --config and --new-key is also an environment variable (--data-dir:\n"
-        "REPRISE_DATA_DIR) and a key of the configuration file.\n"
+        "Every flag of `reprise serve --help` but --new-key is also an environment variable (--data-dir:\n"
+        "REPRISE_DATA_DIR) and, but for --config, a key of the configuration file.\n"
         "Exit status: 0 ok, 1 failed, not found or damaged, 2 wrong usage.");
 
     CLI::App* serve = Add("serve", "Run the server until SIGINT or SIGTERM");
     AddAllSettings(*serve);
     serve->add_flag("--new-key", out_.new_key,
-                    "go on, with a new key if there is none, where chats are sealed with keys that are gone");
+                    "start although keys of stored chats are lost; those chats stay sealed, new ones get a key");
 
     // For the server that a client starts for itself.
     serve->add_option("--until-released", out_.until_released)->group("");
@@ -352,7 +352,6 @@ class Grammar {
     import->add_option("--since", out_.move.since, "only sessions that changed since: 90d, 12h or a date")
         ->type_name("WHEN");
     import->add_flag("--list", out_.list, "print what would be imported");
-    import->require_option(1, 0);
     import->add_option("--as", out_.as, "the chat's name here (default: its own, or that with -2, -3, ...)")
         ->type_name("CHAT");
     AddWriting(*import);
@@ -436,7 +435,7 @@ class Grammar {
   void AddTalking(CLI::App& command) {
     command.add_option("-p,--prompt", out_.prompt, "send this one message, and print the answer alone")
         ->type_name("TEXT");
-    command.add_flag("--continue", out_.newest_chat, "go on with the chat that was used last");
+    command.add_flag("--continue", out_.newest_chat, "go on with the newest chat of this folder");
     AddColour(command);
     AddTurns(command);
     AddServer(command);
@@ -577,7 +576,9 @@ class Grammar {
     command
         .add_option_function<std::string>(
             "--config", [this](const std::string& text) { out_.flags["config"] = text; },
-            "configuration file (default ./reprise.json if trusted, else $XDG_CONFIG_HOME/reprise/reprise.json)")
+            "configuration file (default $XDG_CONFIG_HOME/reprise/reprise.json); the folder's reprise.json, once you "
+            "have "
+            "allowed it, is read over it")
         ->type_name("FILE");
   }
   void AddColour(CLI::App& command) {

@@ -13,7 +13,7 @@ namespace {
 constexpr CommandExample kExamples[] = {
     {"", "reprise", "talk with the agent, in a new chat"},
     {"", "reprise \"explain the tests here\"", "talk with the agent, and begin with this message"},
-    {"", "reprise --continue", "go on with the chat that was used last"},
+    {"", "reprise --continue", "go on with the newest chat of this folder"},
     {"", "reprise -p \"what is 2+2?\"", "one question; the answer alone is printed"},
     {"serve", "reprise serve", "serve http://127.0.0.1:8000; the tools work in this folder"},
     {"serve", "reprise serve --port 9000 --workspace ~/project", "another port, another folder"},
@@ -24,7 +24,7 @@ constexpr CommandExample kExamples[] = {
     {"acp", "reprise acp --url http://127.0.0.1:9000", "by a server that runs there"},
     {"mcp-server", "reprise mcp-server", "what a client of MCP starts: docs/mcp-server.md"},
     {"mcp-server", "reprise mcp-server --url http://127.0.0.1:9000", "by a server that runs there"},
-    {"ls", "reprise ls", "all chats, the latest first"},
+    {"ls", "reprise ls", "all chats: those of this folder first, each the latest first"},
     {"ls", "reprise ls notes --all", "every interaction of one chat"},
     {"cat", "reprise cat notes/int_001", "one interaction as plain JSON"},
     {"show", "reprise show notes", "a chat, for reading"},

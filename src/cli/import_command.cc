@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -7,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -115,18 +118,22 @@ TakeIn IntoDatabase(PostgresParts& database, WorkCounter& counter) {
   };
 }
 
-// `as` may be empty. `expecting` gets the number of things to import; may be null.
+// `as` may be empty.
+Result<ChatId> NameFor(const ForeignChat& foreign, const std::string& path, const std::string& as) {
+  auto name = ChatId::Parse(as.empty() ? foreign.name : as);
+  if (name) return name;
+  return Fail(ErrorCode::kInvalidArgument,
+              path + ": \"" + foreign.name + "\" cannot be a chat's name here; give it one with --as");
+}
+
+// `expecting` gets the number of things to import; may be null.
 Result<Imported> Import(const std::string& path, const std::string& as, const TakeIn& take_in, Progress* expecting) {
   auto foreign = TRY(ReadForeignChat(path));
-  const auto name = ChatId::Parse(as.empty() ? foreign.name : as);
-  if (!name) {
-    return Fail(ErrorCode::kInvalidArgument,
-                path + ": \"" + foreign.name + "\" cannot be a chat's name here; give it one with --as");
-  }
+  const ChatId name = TRY(NameFor(foreign, path, as));
   const std::size_t interactions = foreign.interactions.size();
   std::vector<std::string> notes = foreign.notes;
   if (expecting != nullptr) expecting->Expect(interactions + foreign.files.size());
-  return take_in(*name, as.empty(), std::move(foreign)).map([&](const ChatId& chat) {
+  return take_in(name, as.empty(), std::move(foreign)).map([&](const ChatId& chat) {
     return Imported{chat, interactions, std::move(notes)};
   });
 }
@@ -401,51 +408,109 @@ Exited ImportHere(const Options& options, const std::shared_ptr<const KeySet>& k
   return ImportAll(asked, IntoFolder(folder, options.data_dir), environment, progress, report);
 }
 
-// Prints the sessions that an import would take, newest last in each file.
-Exited ListSessions(const Asked& asked, const std::set<std::string>& chats, const Environment& environment, bool json) {
-  Json list = Json::array();
-  bool failed = false;
-  const auto fail = [&](const std::string&, const Error& error) {
-    failed = true;
-    Complain(error);
-  };
-  std::size_t count = 0;
-  const PassedOver passed_over = TRY(ForEachForeignSession(
-      asked.sessions, environment,
-      [&](const FoundSession& session) -> Result<void> {
-        ++count;
-        const SessionFacts& facts = session.facts;
-        const auto digest = session.digest();
-        if (!digest) return fail(session.source, digest.error()), Result<void>();
-        const std::string name = NameOfMoved(session, *digest);
-        const std::string title = facts.title.empty() ? facts.first : facts.title;
-        const bool is_known = chats.contains(name);
-        if (json) {
-          list.push_back({{"tool", session.format->name},
-                          {"session_id", facts.id},
-                          {"title", title},
-                          {"folder", facts.folder.empty() ? Json() : Json(facts.folder)},
-                          {"updated_at", facts.updated ? Json(FormatTimestamp(*facts.updated)) : Json()},
-                          {"bytes", session.bytes},
-                          {"source", session.source},
-                          {"chat_id", name},
-                          {"imported", is_known}});
-          return {};
-        }
-        constexpr std::size_t kTitle = 60, kName = 11, kSize = 9;
-        Print(Padded(std::string(session.format->name), kName) + "  " +
-              (facts.updated ? FormatForReading(*facts.updated) : "") + "  " +
-              Padded(ReadableSize(session.bytes), kSize) + "  " + VisibleLine(Shortened(title, kTitle)) +
-              (facts.folder.empty() ? "" : "  in " + VisibleLine(facts.folder)) + (is_known ? "  (imported)" : "") +
-              "\n");
-        return {};
-      },
-      fail));
-  if (json) Print(DumpJson({{"sessions", std::move(list)}}) + "\n");
-  if (passed_over.sessions > 0) Warn(Described(passed_over));
-  if (count == 0 && !failed) Warn("no session was found");
-  return failed ? kExitFailure : kExitOk;
+// In bytes, of a file or all files of a folder.
+std::uint64_t SizeOf(const std::string& path) {
+  std::error_code failed;
+  if (IsFile(path)) return std::filesystem::file_size(path, failed);
+  std::uint64_t size = 0;
+  for (std::filesystem::recursive_directory_iterator each(path, failed), end; !failed && each != end;
+       each.increment(failed)) {
+    std::error_code none;
+    if (each->is_regular_file(none)) size += each->file_size(none);
+  }
+  return size;
 }
+
+// Prints what an import would take: plain chats, then sessions, newest last in each file.
+class Listing {
+ public:
+  Listing(const Asked& asked, const std::set<std::string>& chats, bool json)
+      : asked_(asked), chats_(chats), json_(json) {}
+
+  Exited PrintAll(const Environment& environment) {
+    for (const std::string& source : asked_.chats) {
+      const auto listed = AddChat(source);
+      if (!listed) Refuse(listed.error());
+    }
+    PassedOver passed_over;
+    if (asked_.has_sessions) {
+      passed_over = TRY(ForEachForeignSession(
+          asked_.sessions, environment, [&](const FoundSession& session) { return AddSession(session); },
+          [&](const std::string&, const Error& error) { Refuse(error); }));
+    }
+    if (json_) Print(DumpJson({{"sessions", std::move(list_)}}) + "\n");
+    if (passed_over.sessions > 0) Warn(Described(passed_over));
+    if (count_ == 0 && !failed_) Warn("no session was found");
+    return failed_ ? kExitFailure : kExitOk;
+  }
+
+ private:
+  struct Entry {
+    std::string tool, id, title, folder, source, chat;
+    std::optional<Timestamp> updated;
+    std::uint64_t bytes;
+  };
+
+  void Refuse(const Error& error) {
+    failed_ = true;
+    Complain(error);
+  }
+  Result<void> AddSession(const FoundSession& session) {
+    const SessionFacts& facts = session.facts;
+    const auto digest = session.digest();
+    if (!digest) return Refuse(digest.error()), Result<void>();
+    Add({.tool = std::string(session.format->name),
+         .id = facts.id,
+         .title = facts.title.empty() ? facts.first : facts.title,
+         .folder = facts.folder,
+         .source = session.source,
+         .chat = NameOfMoved(session, *digest),
+         .updated = facts.updated,
+         .bytes = session.bytes});
+    return {};
+  }
+  Result<void> AddChat(const std::string& source) {
+    const ForeignChat chat = TRY(ReadForeignChat(source));
+    const auto name = TRY(NameFor(chat, source, asked_.as));
+    const Interaction* const first = chat.interactions.empty() ? nullptr : &chat.interactions.front();
+    Add({.tool = "reprise",
+         .id = chat.name,
+         .title = chat.title.empty() && first != nullptr ? first->user_message : chat.title,
+         .folder = first == nullptr ? "" : chat.interactions.back().workspace,
+         .source = source,
+         .chat = name.str(),
+         .updated = chat.updated_at ? chat.updated_at : chat.created_at,
+         .bytes = SizeOf(source)});
+    return {};
+  }
+  void Add(const Entry& entry) {
+    ++count_;
+    const bool is_known = chats_.contains(entry.chat);
+    if (json_) {
+      list_.push_back({{"tool", entry.tool},
+                       {"session_id", entry.id},
+                       {"title", entry.title},
+                       {"folder", entry.folder.empty() ? Json() : Json(entry.folder)},
+                       {"updated_at", entry.updated ? Json(FormatTimestamp(*entry.updated)) : Json()},
+                       {"bytes", entry.bytes},
+                       {"source", entry.source},
+                       {"chat_id", entry.chat},
+                       {"imported", is_known}});
+      return;
+    }
+    constexpr std::size_t kTitle = 60, kName = 11, kSize = 9;
+    Print(Padded(entry.tool, kName) + "  " + (entry.updated ? FormatForReading(*entry.updated) : "") + "  " +
+          Padded(ReadableSize(entry.bytes), kSize) + "  " + VisibleLine(Shortened(entry.title, kTitle)) +
+          (entry.folder.empty() ? "" : "  in " + VisibleLine(entry.folder)) + (is_known ? "  (imported)" : "") + "\n");
+  }
+
+  const Asked& asked_;
+  const std::set<std::string>& chats_;
+  const bool json_;
+  Json list_ = Json::array();
+  std::size_t count_ = 0;
+  bool failed_ = false;
+};
 
 // Sorts the paths into our own chats and sessions of other tools.
 Result<Asked> Sort(const CommandLine& line, Report& report) {
@@ -491,7 +556,7 @@ Exited RunImport(const CommandLine& line, const Environment& environment) {
   const auto server = TRY(OfUse(OpenServer(line.url, options, environment)));
   if (line.list) {
     const auto chats = server ? TRY(ChatsOf(*server)) : ChatsIn(options.data_dir);
-    return ListSessions(asked, chats, environment, line.json);
+    return Listing(asked, chats, line.json).PrintAll(environment);
   }
   WorkCounter counter;
   if (server) {

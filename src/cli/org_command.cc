@@ -11,6 +11,7 @@
 #include "app/keys.h"
 #include "app/options.h"
 #include "base/json.h"
+#include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
@@ -29,15 +30,15 @@ struct DeletedOrg {
 };
 
 Error NoSuchOrg(const std::string& org) {
-  return MakeError(ErrorCode::kNotFound, "there is no organization " + VisibleLine(org) + " with chats here");
+  return MakeError(ErrorCode::kNotFound, "there is no organization " + VisibleLine(org) + " with chats or tokens here");
 }
 
-// Removes the key first, so that leftovers of a failure are unreadable.
+// The users whose chats were deleted. Removes the key first, so that leftovers of a failure are unreadable.
 Result<std::size_t> DeleteFolders(const Options& options, const std::string& org) {
   const std::string folder = OrgFolder(options.data_dir, org);
   std::size_t users = 0;
   for (const Principal& each : ListTenants(options.data_dir, Disk())) users += each.org == org ? 1 : 0;
-  if (users == 0) return Fail(NoSuchOrg(org));
+  if (users == 0 && !IsDirectory(folder)) return 0;
   auto lock = DirectoryLock::Acquire(LockFile(options.data_dir));
   if (!lock && lock.error().code == ErrorCode::kConflict) {
     lock.error().message =
@@ -51,16 +52,11 @@ Result<std::size_t> DeleteFolders(const Options& options, const std::string& org
   return users;
 }
 
-Result<std::size_t> DeleteRows(const Options& options, const std::string& org) {
-  const auto users = TRY(DeleteOrgRows(options.store.url, org));
-  if (users == 0) return Fail(NoSuchOrg(org));
-  return users;
-}
-
 Result<DeletedOrg> DeleteOrg(const Options& options, const std::string& org) {
   DeletedOrg deleted;
-  deleted.users =
-      TRY(options.store.type == StoreOptions::Type::kPostgres ? DeleteRows(options, org) : DeleteFolders(options, org));
+  deleted.users = TRY(options.store.type == StoreOptions::Type::kPostgres ? DeleteOrgRows(options.store.url, org)
+                                                                          : DeleteFolders(options, org));
+  // Also where there are no chats (any more): a command that was cut off here is run again.
   const auto tokens = TRY(OpenTokens(options));
   const auto content = TRY(tokens->Read());
   for (const ApiToken& token : content.tokens) {
@@ -68,6 +64,7 @@ Result<DeletedOrg> DeleteOrg(const Options& options, const std::string& org) {
     TRY(tokens->Revoke(token.id));
     ++deleted.tokens;
   }
+  if (deleted.users == 0 && deleted.tokens == 0) return Fail(NoSuchOrg(org));
   return deleted;
 }
 

@@ -13,6 +13,7 @@
 #include "engine/attachments.h"
 #include "engine/chat_document.h"
 #include "store/memory_interaction_store.h"
+#include "terminal/console.h"
 
 namespace reprise {
 namespace {
@@ -193,6 +194,12 @@ Result<bool> RecordedChats::Take(const std::string& what, RecordedChatTaker& tak
   if (!stored) return false;
   TRY(TakeStored(stored->reader, stored->what, taker));
   return true;
+}
+
+int RecordedChats::TakeOrComplain(const std::string& what, RecordedChatTaker& taker) {
+  const auto taken = Take(what, taker);
+  if (!taken) return ComplainOfUse(taken.error());
+  return *taken ? kExitOk : Misused("there is no file, folder or chat " + VisibleLine(what));
 }
 
 Result<void> RecordedChats::TakeExported(const std::string& path, std::optional<InteractionId> only,

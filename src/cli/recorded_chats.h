@@ -60,9 +60,7 @@ class RecordedChatTaker {
 // Reads the chats that people name. Keeps what it has learned of workspaces.
 //
 //   RecordedChats chats(line.flags, environment);
-//   for (const std::string& what : line.arguments) {
-//     if (!TRY(chats.Take(what, taker))) return Misused("there is no file, folder or chat " + VisibleLine(what));
-//   }
+//   for (const std::string& what : line.arguments) status = std::max(status, chats.TakeOrComplain(what, taker));
 class RecordedChats {
  public:
   // Both must outlive it.
@@ -72,6 +70,8 @@ class RecordedChats {
   // (suite/trip.json/int_002), CHAT or CHAT/INTERACTION. False: it names none of them. The failures of FindStored,
   // kNotFound if there is no such record, and those of `taker`.
   Result<bool> Take(const std::string& what, RecordedChatTaker& taker);
+  // The same, where what cannot be taken is to stop no others: complains of it. Returns the exit status for it alone.
+  int TakeOrComplain(const std::string& what, RecordedChatTaker& taker);
   // Whether it names any, without a look at them. Fails likewise.
   Result<bool> Check(const std::string& what);
   // The path in an argument that names exported chats or a turn of one; empty: it names none.

@@ -385,17 +385,18 @@ Exited RunTest(const CommandLine& line, const Environment& environment) {
   auto present = TRY(OfUse(PresentFolders::Open(options)));
   Suite suite(line, std::move(present), live ? &*live : nullptr);
   RecordedChats chats(line.flags, environment);
-  for (const std::string& what : line.arguments) {  // before the first run is paid
+  for (const std::string& what : line.arguments) {
+    if (!live) break;  // else before the first run is paid
     if (!TRY(OfUse(chats.Check(what)))) return Misused("there is no file, folder or chat " + VisibleLine(what));
   }
-  Result<bool> taken = true;
+  int status = kExitOk;
   for (const std::string& what : line.arguments) {
-    if (counter.stop_requested() || !taken) break;
-    taken = chats.Take(what, suite);
+    if (counter.stop_requested()) break;
+    status = std::max(status, chats.TakeOrComplain(what, suite));
   }
   if (line.update) suite.WriteAccepted();
   SuiteReport report = suite.report();
-  if (!taken && report.turns.empty()) static_cast<void>(TRY(OfUse(std::move(taken))));
+  if (status != kExitOk && report.turns.empty()) return status;
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   if (live) report.asked = live->Spent();
   const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
@@ -404,10 +405,9 @@ Exited RunTest(const CommandLine& line, const Environment& environment) {
   if (progress) progress->End();  // ends the program if it was interrupted
   FlushOutput();
   TRY(written);
-  static_cast<void>(TRY(OfUse(std::move(taken))));  // after what was found until then
   const bool failed = std::ranges::any_of(
       report.turns, [](const TurnResult& each) { return each.state == TurnResult::State::kFailed; });
-  return failed ? kExitFailure : kExitOk;
+  return failed || status != kExitOk ? kExitFailure : kExitOk;
 }
 
 }  // namespace reprise

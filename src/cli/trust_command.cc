@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "app/instruction_files.h"
 #include "app/options.h"
 #include "app/prompt_files.h"
 #include "app/trust.h"
@@ -69,7 +71,7 @@ Result<FileDigests> TakeConfig(const CommandLine& line, const Environment& envir
                           folder != Resolved(ConfigFolder(environment).value_or("")).string() &&
                           (other == flags.end() || Resolved(other->second).string() == folder);
   is_folders ? flags.insert_or_assign("workspace", folder) : flags.insert_or_assign("config", path);
-  const auto options = TRY(LoadOptions(flags, environment, /*with_trust=*/!is_folders));
+  const auto options = TRY(LoadOptions(flags, environment, LoadedFor::kShowing));
   auto files = FilesToTrust(options);
   if (!files) return files;
   Print(VisibleLine(PlaceOf(path)) + "\n" + WhatItWouldDo(options, *files));
@@ -87,6 +89,13 @@ void ShowSkill(const std::string& path) {
              : "  it cannot be used: " + VisibleLine(head.error().message) + "\n");
 }
 
+// Says so if models will get nothing of the file.
+void ShowInstructions(const std::string& path) {
+  const auto text = ReadSmallFile(path, kMaxInstructionFile);
+  const std::string why = !text ? text.error().message : IsUtf8(*text) ? "" : path + " is not valid UTF-8";
+  if (!why.empty()) Print("  it cannot be used: " + VisibleLine(why) + "\n");
+}
+
 Result<FileDigests> Take(const CommandLine& line, const Environment& environment, const std::string& path) {
   std::error_code failed;
   if (std::filesystem::is_directory(path, failed)) {
@@ -96,7 +105,9 @@ Result<FileDigests> Take(const CommandLine& line, const Environment& environment
   if (path.ends_with(".json")) return TakeConfig(line, environment, path);
   auto digest = TRY(Sha256OfFile(path));
   Print(VisibleLine(PlaceOf(path)) + "\n");
-  if (std::filesystem::path(path).filename() == kSkillName) ShowSkill(path);
+  const std::string name = std::filesystem::path(path).filename().string();
+  if (name == kSkillName) ShowSkill(path);
+  if (name == kInstructionsName || std::ranges::count(kOtherInstructions, name) > 0) ShowInstructions(path);
   return FileDigests{{PlaceOf(path), std::move(digest)}};
 }
 

@@ -2,6 +2,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "app/chat_bucket.h"
 #include "app/keys.h"
@@ -95,8 +97,9 @@ Result<void> VerifyUsers(const ChatSource& source, const Access& access, WorkCou
   return {};
 }
 
+// A name that cannot be checked does not stop the others: it goes to `failed`.
 Result<VerifyReport> VerifyAll(const CommandLine& line, const Options& options, const Access& access,
-                               WorkCounter& counter) {
+                               WorkCounter& counter, std::vector<Error>& failed) {
   const ChatSource source = TRY(ChatSource::Open(options));
   if (line.arguments.empty()) {
     auto report = VerifyStore(source.root(), access.keys, source.file_system(), &counter, access.bucket);
@@ -107,22 +110,24 @@ Result<VerifyReport> VerifyAll(const CommandLine& line, const Options& options, 
   VerifyReport whole;
   for (const std::string& what : line.arguments) {
     auto report = Verify(what, options, source, access, counter);
-    if (!report) return report;
+    if (!report && report.error().code == ErrorCode::kCancelled) return report;
+    if (!report) {
+      failed.push_back(std::move(report.error()));
+      continue;
+    }
     whole.checked += report->checked;
     std::move(report->problems.begin(), report->problems.end(), std::back_inserter(whole.problems));
   }
   return whole;
 }
 
-void PrintReport(const VerifyReport& report, bool json) {
+void PrintReport(const VerifyReport& report, bool ok, bool json) {
   if (json) {
     Json problems = Json::array();
     for (const Problem& problem : report.problems) {
       problems.push_back({{"file", problem.file}, {"kind", problem.kind}, {"message", problem.message}});
     }
-    Print(DumpJson(
-              Json{{"ok", report.problems.empty()}, {"checked", report.checked}, {"problems", std::move(problems)}}) +
-          "\n");
+    Print(DumpJson(Json{{"ok", ok}, {"checked", report.checked}, {"problems", std::move(problems)}}) + "\n");
     return;
   }
   for (const Problem& problem : report.problems) {
@@ -145,11 +150,15 @@ Exited RunVerify(const CommandLine& line, const Environment& environment) {
   const std::uint64_t total = progress.is_shown() ? FilesToCheck(line, options) : 0;
   progress.Begin({.doing = "checking", .things = "files", .total = total});
   const auto bucket = ChatBucket::OpenToRead(options, counter.stop_token());
-  const auto report = VerifyAll(line, options, {keys, FilesOf(bucket)}, counter);
+  std::vector<Error> failed;
+  const auto report = VerifyAll(line, options, {keys, FilesOf(bucket)}, counter, failed);
   progress.End();
   if (!report) return Complain(report.error());
-  PrintReport(*report, line.json);
-  return report->problems.empty() ? kExitOk : kExitFailure;
+  for (const Error& error : failed) Complain(error);
+  const bool ok = report->problems.empty() && failed.empty();
+  const bool is_none = failed.size() == line.arguments.size() && !failed.empty();
+  if (!is_none) PrintReport(*report, ok, line.json);
+  return ok ? kExitOk : kExitFailure;
 }
 
 namespace {

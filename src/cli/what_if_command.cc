@@ -170,20 +170,20 @@ Exited RunWhatIf(const CommandLine& line, const Environment& environment) {
   LiveRuns live(wanted, counter, progress);
   Trying trying(line, std::move(present), live);
   RecordedChats chats(line.flags, environment);
+  int status = kExitOk;
   for (const Target& target : targets) {
     if (counter.stop_requested()) break;
     trying.Begin(target.at);
-    if (!TRY(OfUse(chats.Take(target.what, trying)))) {
-      return Misused("there is no file, folder or chat " + VisibleLine(target.what));
-    }
+    status = std::max(status, chats.TakeOrComplain(target.what, trying));
   }
   WhatIfReport report = trying.report();
+  if (status != kExitOk && report.turns.empty()) return status;
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   report.asked = live.Spent();
   const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
   Print(line.json ? JsonText(report) : TerminalText(report, DecideColour(line.colour, environment, is_terminal)));
   progress.End();
-  return report.is_good() ? kExitOk : kExitFailure;
+  return report.is_good() && status == kExitOk ? kExitOk : kExitFailure;
 }
 
 }  // namespace reprise

@@ -85,6 +85,7 @@ class Cut {
   Result<void> CheckCallFits() const;
   std::vector<std::uint64_t> EventsWith(bool (*fits)(const EventPayload&)) const;
   std::vector<std::uint64_t> EventsToSpeakAt() const;
+  std::vector<std::uint64_t> EventsThatFit() const;
   std::vector<OpenOrEnded> CallsOfRound(const Message& message) const;
   std::optional<std::pair<std::string, ToolOutcome>> Replaced() const;
   std::vector<AgentEvent> EventsBefore(const std::vector<OpenOrEnded>& calls) const;
@@ -113,7 +114,9 @@ Result<void> Cut::Find() {
     if (found == recorded_.events.end()) {
       const std::uint64_t last = recorded_.events.empty() ? 1 : recorded_.events.back().seq;
       return Unfit("this turn has no event " + std::to_string(*changes_.at) + " on record: they go from 1 to " +
-                   std::to_string(last) + ", and some numbers were those of text under way (`reprise show` has them)");
+                   std::to_string(last) +
+                   ", and some numbers were those of text under way (`reprise replay CHAT/INTERACTION --mode events` " +
+                   "lists them); " + Listed(EventsThatFit()));
     }
     event_ = &*found;
     answered_ = IsAnswered();
@@ -158,6 +161,14 @@ bool IsOfCall(const EventPayload& payload) {
 bool AsksAboutCall(const EventPayload& payload) {
   const auto* const asked = std::get_if<event::ApprovalRequired>(&payload);
   return asked != nullptr && asked->agent.empty() && asked->tool_name != kNetworkTool;
+}
+
+// Those at which the changes can be made.
+std::vector<std::uint64_t> Cut::EventsThatFit() const {
+  if (changes_.result || changes_.fail) return EventsWith(IsOfCall);
+  if (changes_.answer) return EventsWith(AsksAboutCall);
+  if (changes_.say) return EventsToSpeakAt();
+  return EventsWith([](const EventPayload&) { return true; });
 }
 
 Result<void> Cut::CheckCallFits() const {

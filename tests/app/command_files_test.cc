@@ -36,7 +36,11 @@ TEST_CASE("ExpandCommand: arguments replace their placeholders once", "[app]") {
   CHECK(Message("Run the tests.", "twice") == "Run the tests.\n\ntwice");
   CHECK(Message("Run the tests.", "  \n") == "Run the tests.");
   CHECK(Message("---\ndescription: d\n---\nText $1", "a") == "Text a");
-  CHECK(Message("---\ndescription: d\n---\n  \n", "") == "(/w/c/x.md has no text)");
+  CHECK(Message("$ARGUMENTS", "") == "(/w/c/x.md has no text)");
+  for (const char* arguments : {"", "a"}) {
+    CHECK(Message("---\ndescription: d\n---\n  \n", arguments) == "(/w/c/x.md: it has no text)");
+  }
+  CHECK(Commands({{.path = "/w/c/x.md", .text = "---\ndescription: d\n---\n  \n"}}).front().state == State::kUnusable);
   CHECK(Message("---\ndescription: d\n", "").find("a second line --- is missing") != std::string::npos);
 }
 

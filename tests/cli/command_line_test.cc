@@ -116,7 +116,6 @@ TEST_CASE("ParseCommandLine: wrong usage is status 2 and one line", "[command-li
                                                                      {"keys", "passphrase", "--passphrase", "x"},
                                                                      {"serve", "--port"},
                                                                      {"help", "fly"},
-                                                                     {"import"},
                                                                      {"search"},
                                                                      {"export", "--format", "xml"},
                                                                      {"export", "--branches", "some"},

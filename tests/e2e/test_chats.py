@@ -93,10 +93,15 @@ def test_settings_that_cannot_be_are_refused(client, provider):
     turn(client, provider, "c")
     unknown = change(client, "c", model="nobody/x").error(400, "unknown_model")
     assert "'nobody'" in unknown["message"] and "offline" in unknown["message"]
-    change(client, "c", model="").expect(200)
+    change(client, "c", model=None).expect(200)
     assert "approval_mode" in change(client, "c", approval_mode="yes").error(400, "invalid_member")["message"]
     change(client, "c", approval_mode=1).error(400, "invalid_member")
     change(client, "c", model=1).error(400, "invalid_member")
+    for name in ("model", "workspace", "approval_mode", "effort", "shelf"):  # an empty variable of a script is no wish for the server's
+        assert name in change(client, "c", **{name: ""}).error(400, "invalid_member")["message"]
+        assert name in client.post("/chats", {name: ""}).error(400, "invalid_member")["message"]
+    for name in ("model", "workspace"):
+        assert name in client.post("/chats/c/interactions", {"user_message": "hello", name: ""}).error(400, "invalid_member")["message"]
     assert "approval_mode" in change(client, "c").error(400, "invalid_member")["message"]
     change(client, "nobody", approval_mode="ask").error(404)
     kept = client.get("/chats").expect(200, "chat_list").json["chats"][0]

@@ -51,7 +51,8 @@ def test_help_says_of_plain_what_it_means_there(reprise, command):
 def test_every_flag_is_what_the_end_of_the_help_says(reprise):
     ending = reprise("--help", data=False).stdout.split("\n\n")[-1]
     assert ending.splitlines()[-1] == "Exit status: 0 ok, 1 failed, not found or damaged, 2 wrong usage."
-    promise = re.match(r"Every flag of `reprise serve --help` but (\S+) and (\S+) is also an environment variable \(--data-dir:\s+REPRISE_DATA_DIR\) and a key of the ", ending)
+    promise = re.match(r"Every flag of `reprise serve --help` but (\S+) is also an environment variable \(--data-dir:\s+REPRISE_DATA_DIR\) and, but for (\S+), a key of the ",
+                       ending)
     flags = {f[2:] for f in re.findall(r"^  (?:-h,)?(--[a-z-]+)", reprise("serve", "--help", data=False).stdout, re.M)} - {"help"}
     excepted = {flag[2:] for flag in promise.groups()}
     assert {"data-dir", "tool-timeout-s"} < flags and excepted == {"config", "new-key"} < flags
@@ -64,6 +65,7 @@ def test_every_flag_is_what_the_end_of_the_help_says(reprise):
         done = reprise("doctor", "--json", data=flag != "data-dir", status=(0, 1), **{variable: "\x01"})
         assert f"{variable} is no setting" not in done.stdout, variable
     assert "REPRISE_NEW_KEY is no setting" in reprise("doctor", "--json", REPRISE_NEW_KEY="1").stdout
+    assert "there is no configuration file \\u0001" in reprise("doctor", "--json", status=1, REPRISE_CONFIG="\x01").stdout
 
 
 @pytest.mark.parametrize("command", [["frobnicate"], ["serve", "--no-such-flag"], ["serve", "--port", "x"], ["serve", "--port", "70000"], ["cat"], ["keys", "x"]])
@@ -349,6 +351,36 @@ def test_doctor_says_what_to_do_next(reprise):
                      f"{reprise.home.data} can be entered by other users, who see the names of the chats; run chmod 700 on it\n",
                      "a server is using this folder now; stop it before you start another one\n"):
         assert sentence in out
+
+
+def findings(reprise, *arguments, status, data=True):
+    checks = json.loads(reprise("doctor", "--json", *arguments, status=status, data=data).stdout)["checks"]
+    return {each["check"]: (each["verdict"], each["message"]) for each in checks}
+
+
+def test_doctor_of_a_server_for_several_users_speaks_of_that_server(reprise):
+    file = reprise.home.path / "people.json"
+    file.write_text(json.dumps({"auth": {"type": "tokens"}}))
+    file.chmod(0o600)
+    found = findings(reprise, "--config", file, status=(0, 1))
+    assert found["token"][0] == "ok" and "the token of a user" in found["token"][1] and "asks for none" not in found["token"][1]
+    assert found["workspace"][0] == "ok" and found["workspace"][1].startswith("there is none")
+    assert "shell commands run" not in found["sandbox"][1]
+    found = findings(reprise, "--config", file, "--workspace-mode", "shared", status=(0, 1))
+    assert not found["workspace"][1].startswith("there is none")
+
+
+def test_doctor_names_a_data_folder_that_no_start_can_make(reprise):
+    before = sorted(reprise.home.path.iterdir())
+    verdict, said = findings(reprise, "--data-dir", reprise.home.path / "not" / "yet", data=False, status=(0, 1))["data folder"]
+    assert verdict == "ok" and "the first start creates it" in said and sorted(reprise.home.path.iterdir()) == before
+    verdict, said = findings(reprise, "--data-dir", "/proc/reprise/chats", data=False, status=1)["data folder"]
+    assert verdict == "fail" and "no folder can be made in /proc" in said
+    file = reprise.home.path / "afile"
+    file.write_text("")
+    for command in ("serve", "doctor"):
+        done = reprise(command, "--data-dir", file / "chats", data=False, status=(1, 2))
+        assert f"{file} is a file, so nothing can be below it" in done.stdout + done.stderr
 
 
 @pytest.mark.skipif(not sandbox_works(), reason="bubblewrap does not work on this machine")

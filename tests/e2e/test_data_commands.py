@@ -145,11 +145,11 @@ def test_of_several_the_last_one_comes_back_unless_another_is_named(world):
     assert [i["user_message"] for i in world.json("ls", "alpha")["interactions"]] == ["a second life"]
 
     taken = world.run("restore", first["id"], status=1).stderr
-    hint = re.search(r"`reprise (fork alpha --as OTHER)` and `reprise (rm alpha)` make room for it", taken)
+    hint = re.search(r"`reprise (fork alpha --as OTHER)` and `reprise (rm alpha)` make room for it; then `reprise (restore alpha\S+)` brings it back", taken)
     assert hint and "there is a chat alpha already" in taken
     for command in hint.groups():
         world.run(*command.split())
-    world.run("restore", first["id"])
+    assert hint[3] == f"restore {first['id']}"  # `restore alpha` would bring back the one that has made room
     assert {i["user_message"] for i in world.json("ls", "alpha")["interactions"]} == {"question 1 of alpha", "question 2 of alpha"}
     assert [i["user_message"] for i in world.json("ls", "OTHER")["interactions"]] == ["a second life"]
 
@@ -612,6 +612,20 @@ def test_without_the_keys_nothing_is_changed(alone):
     alone.home.keys.chmod(0o600)
     assert alone.content("alpha") == before
     alone.run("rm", "alpha")
+
+
+def test_a_name_that_is_not_there_does_not_stop_the_others(alone):
+    """What was found in the others is told, and the exit status is 1."""
+    alone.home.checkpoints("beta")[0].write_bytes(b"x")
+    missing = "there is no chat nochat in "
+    for names in (["beta", "nochat"], ["nochat", "beta"], ["alpha", "nochat", "beta"]):
+        done = alone.run("verify", *names, status=1)
+        assert "beta/interactions/int_001.json: auth: " in done.stdout and missing in done.stderr, done
+    told = json.loads(alone.run("verify", "alpha", "nochat", "--json", status=1).stdout)
+    assert not told["ok"] and told["problems"] == [] and told["checked"] > 1
+    for command in ("test", "what-if"):
+        done = alone.run(command, "nochat", "alpha", status=1)
+        assert "alpha" in done.stdout and missing in done.stderr, done
 
 
 # --- the exit statuses of all commands (docs/command-line.md)

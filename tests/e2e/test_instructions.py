@@ -381,6 +381,27 @@ def test_a_description_cannot_be_more_than_a_line(make_server, make_home, provid
     server.client.approve("s", stream.interaction, asked["approval_id"], False).expect(200)
 
 
+@pytest.mark.parametrize("content, why", [(b"x" * (256 * 1024 + 1), "too large"), (b"caf\xe9", "is not valid UTF-8"), (b"Fine.", None)], ids=["long", "latin1", "good"])
+def test_instructions_that_cannot_be_used_are_named_when_they_are_allowed(make_home, content, why):
+    home = make_home()
+    file = home.workspace / "AGENTS.md"
+    file.write_bytes(content)
+    shown = trust(home, file)
+    assert "allowed as it is now" in shown and (why in shown if why else True), shown
+    assert ("  it cannot be used: " in shown) == (why is not None)
+
+
+def test_a_command_without_text_is_unusable_and_says_so(make_server, make_home, provider):
+    home = make_home()
+    file = home.workspace / ".reprise" / "commands" / "empty.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("---\ndescription: does nothing\n---\n\n")
+    trust(home, file)
+    server = make_server(provider, home)
+    entry, = listed(server)
+    assert entry["state"] == "unusable" and "it has no text" in entry["problem"]
+
+
 def test_what_is_wrong_in_front_is_said_once_it_is_allowed(make_server, make_home, provider):
     home = make_home()
     file = skill(project(home), "x", "Use it: now")

@@ -187,6 +187,28 @@ def test_the_sessions_of_a_tool_are_found_listed_and_chosen(make_home):
     assert imported(home, "--from", "claude-code", "--list")["sessions"][0]["imported"]
 
 
+def test_plain_chats_are_listed_too(make_home, tmp_path):
+    home = make_home()
+    shutil.copytree(DATA / "codex", tmp_path / "codex")
+    imported(home, tmp_path / "codex")
+    subprocess.run([str(BINARY), "export", "-o", str(tmp_path / "copy"), "--data-dir", str(home.data)], env=home.environment(), check=True, timeout=SOON)
+    chats = sorted(path.name for path in (tmp_path / "copy").iterdir())
+    listed = imported(home, tmp_path / "copy", "--list")["sessions"]
+    assert sorted(each["chat_id"] for each in listed) == chats and {each["tool"] for each in listed} == {"reprise"}
+    assert all(each["imported"] and each["title"] and each["bytes"] > 100 for each in listed)
+    both = imported(home, tmp_path / "copy" / chats[0], tmp_path / "codex", "--list")["sessions"]
+    assert len(both) > len(imported(home, tmp_path / "codex", "--list")["sessions"]) > 0
+    (tmp_path / "other.json").write_text("{}")
+    assert imported(home, tmp_path / "copy" / chats[0], tmp_path / "other.json", "--list", status=1) is not None
+
+
+def test_every_place_where_sessions_were_looked_for_is_named(make_home):
+    home = make_home()
+    said = reprise(home, "--from", "claude-code", status=1).stderr
+    assert f"no folder {home.user}/.claude/projects, " in said and said.count("claude/projects") == 2
+    assert "name a PATH, or a tool with --from" in reprise(home, status=2).stderr
+
+
 def test_what_cannot_be_read_is_named_and_leaves_nothing(make_home, tmp_path):
     home = make_home()
     good = files_of("claude-code")[0].read_text().splitlines(keepends=True)

@@ -546,6 +546,24 @@ def test_a_key_of_an_org_that_is_gone_is_an_error_and_not_a_new_key(make_server,
     as_user(again, token).history("notes")
 
 
+def test_an_org_that_has_tokens_but_no_chats_is_deleted_too(make_server, home):
+    """So it is when the command was cut off after the chats, and is run again."""
+    server = start(make_server, home)
+    kept = api_token(home, "carol", "--org", "other")["token"]
+    token = api_token(home, "alice", "--org", "acme")["token"]
+    server.stop()
+    for folder in (home.data / ".tenants", home.data / ".tenants" / "acme"):
+        folder.mkdir(mode=0o700, exist_ok=True)  # what was left of them
+    deleted = org_delete(home, "acme", "--yes")
+    assert deleted.returncode == 0 and json.loads(deleted.stdout) == {"org": "acme", "users": 0, "tokens": 1}, deleted.stderr
+    assert not (home.data / ".tenants" / "acme").exists()
+    again = org_delete(home, "acme", "--yes")
+    assert again.returncode == 1 and "no organization acme" in again.stderr
+    server = start(make_server, home)
+    as_user(server, token).get("/chats").error(401, "invalid_token")
+    as_user(server, kept).get("/chats").expect(200)
+
+
 def test_a_deleted_org_cannot_be_read_from_copies_either(make_server, home, tmp_path):
     server = start(make_server, home)
     alice, carol = (api_token(home, user, "--org", org)["token"] for user, org in (("alice", "acme"), ("carol", "other")))

@@ -764,3 +764,42 @@ def test_what_a_configuration_sets_is_shown_before_it_is_allowed(make_home):
     told = ["tools.sandbox_paths.write: /srv", "tools.sandbox_paths.read: /etc", "log_file: x.log", "tools.deny: run_shell", "max_rounds: 3"]
     assert shown[1].strip() == told[0]  # openings of the sandbox come first
     assert [line.strip() for line in shown if line.strip() in told] == told
+
+
+def test_what_a_file_says_is_shown_whatever_masks_it_now(make_home):
+    """It is allowed for good, and the variable, the flag or the user's file that beats it today may be gone tomorrow."""
+    home = make_home()
+    own = home.config / "reprise" / "reprise.json"
+    own.parent.mkdir(parents=True)
+    write(home.workspace / "reprise.json", json.dumps({"approval_mode": "approve_all", "max_rounds": 30}))
+
+    def shown(**more):
+        return {line.strip() for line in reprise(home, "trust", cwd=home.workspace, **more).stdout.splitlines()}
+
+    assert "approval_mode: approve_all (NOTHING asks)" in shown()
+    masked = shown(REPRISE_APPROVAL_MODE="ask", REPRISE_MAX_ROUNDS="3")
+    assert {"approval_mode: approve_all (NOTHING asks) (now overridden by REPRISE_APPROVAL_MODE)", "max_rounds: 30 (now overridden by REPRISE_MAX_ROUNDS)"} <= masked
+    write(own, json.dumps({"approval_mode": "deny_all"}))
+    assert "approval_mode: approve_all (NOTHING asks) (now deny_all)" in shown()
+    write(own, json.dumps({"approval_mode": "read_only"}))
+    assert "approval_mode: approve_all (NOTHING asks) (otherwise read_only)" in shown()
+    named = write(home.path / "named.json", json.dumps({"approval_mode": "approve_all"}))
+    home.trust(cwd=home.workspace)
+    told = reprise(home, "trust", named, REPRISE_APPROVAL_MODE="ask").stdout
+    assert "approval_mode: approve_all (NOTHING asks) (now overridden by REPRISE_APPROVAL_MODE)" in told
+
+
+def test_a_file_that_goes_back_to_the_defaults_is_shown_to_undo_what_the_user_has_set(make_home):
+    home = make_home()
+    own = home.config / "reprise" / "reprise.json"
+    own.parent.mkdir(parents=True)
+    write(own, json.dumps({"tools": {"deny": ["write_file"], "network": {"deny": ["evil.example"]}, "limits": {"memory_mb": 100}},
+                           "guardrails": {"input": ["secret"]}, "max_tool_calls_per_minute": 2, "system_prompt": False, "max_rounds": 7}))
+    write(home.workspace / "reprise.json", json.dumps({"tools": {"deny": [], "network": {"deny": []}, "limits": {"memory_mb": 4096}},
+                                                       "guardrails": {"input": []}, "max_tool_calls_per_minute": 0, "system_prompt": True, "max_retries": 3}))
+    told = {"tools.deny: none (otherwise write_file)", "tools.network.deny: none (otherwise evil.example)", "guardrails.input: none (otherwise secret)",
+            "tools.limits.memory_mb: 4096 (otherwise 100)", "max_tool_calls_per_minute: 0 (otherwise 2)", "system_prompt: true (otherwise false)", "max_retries: 3",
+            "max_rounds: 7"}
+    question, status = at_terminal(home, home.workspace, b"", b"n\n")
+    assert status == 1 and told <= {line.strip() for line in question.splitlines()}, question
+    assert told <= {line.strip() for line in reprise(home, "trust", cwd=home.workspace).stdout.splitlines()}

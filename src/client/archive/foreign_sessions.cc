@@ -172,7 +172,9 @@ Result<PassedOver> ForEachForeignSession(const WantedSessions& wanted, const Env
     if (is_database) break;  // the tool has moved into it what the folder has
   }
   if (!has_any) {
-    return Fail(ErrorCode::kNotFound, "there are no sessions of " + wanted.from + ": no folder " + folders.back());
+    std::string places;
+    for (const std::string& folder : folders) places += (places.empty() ? "" : ", ") + folder;
+    return Fail(ErrorCode::kNotFound, "there are no sessions of " + wanted.from + ": no folder " + places);
   }
   return finder.passed_over();
 }

@@ -46,15 +46,20 @@ class BodyReader {
     if (!value->is_string()) return RejectType(name, "a string"), std::nullopt;
     return value->get<std::string>();
   }
+  // The empty text is an error: it may be a variable of a script that is not set, and would stand for none.
+  std::optional<std::string> OptionalText(const char* name) {
+    auto text = OptionalString(name);
+    if (text && text->empty()) Reject(Reason::kInvalidMember, std::string("\"") + name + "\" must not be empty");
+    return text;
+  }
   // For members where null is a value. Outer nullopt: absent.
-  std::optional<std::optional<std::string>> NullableString(const char* name) {
+  std::optional<std::optional<std::string>> NullableText(const char* name) {
     if (!json_.contains(name)) return std::nullopt;
-    return OptionalString(name);
+    return OptionalText(name);
   }
   std::string Text(const char* name) {  // required, not empty
-    auto text = OptionalString(name);
+    auto text = OptionalText(name);
     if (!text) Reject(Reason::kInvalidMember, std::string("\"") + name + "\" is missing");
-    if (text && text->empty()) Reject(Reason::kInvalidMember, std::string("\"") + name + "\" must not be empty");
     return text.value_or("");
   }
   std::optional<bool> OptionalBool(const char* name) {
@@ -193,7 +198,7 @@ std::optional<ApprovalMode> ReadMode(BodyReader& reader, const char* member, con
 
 void ReadRunOptions(BodyReader& reader, RunBody& body, bool may_queue = false) {
   body.request.approval_mode = ReadMode(reader, "approval_mode", reader.OptionalString("approval_mode"));
-  body.request.model = reader.OptionalString("model").value_or("");
+  body.request.model = reader.OptionalText("model").value_or("");
   body.stream = reader.OptionalBool("stream").value_or(true);
   body.request.on_disconnect =
       reader.Choice("on_disconnect", {"cancel", "continue"}) == 0 ? OnDisconnect::kCancel : OnDisconnect::kContinue;
@@ -298,7 +303,7 @@ Result<RunBody> ParseStartBody(std::string_view text) {
   body.request.user_message = reader.Text("user_message");
   body.request.attachments = reader.OptionalArray<FileId>("attachments", kMaxAttachments, ReadFileId);
   body.request.compact = reader.OptionalBool("compact").value_or(false);
-  body.request.workspace = reader.OptionalString("workspace").value_or("");
+  body.request.workspace = reader.OptionalText("workspace").value_or("");
   ReadRunOptions(reader, body, /*may_queue=*/true);
   return FinishReading(reader, std::move(body));
 }
@@ -356,7 +361,7 @@ Result<WhatIfChanges> ParseWhatIfBody(std::string_view text) {
   constexpr double kMostEvents = 1e15;
   constexpr std::size_t kMostTools = 100;
   BodyReader reader(text);
-  WhatIfChanges changes{.model = reader.OptionalString("model").value_or(""),
+  WhatIfChanges changes{.model = reader.OptionalText("model").value_or(""),
                         .say = reader.OptionalString("say"),
                         .result = reader.OptionalString("result")};
   if (const auto at = reader.OptionalNumber("at", 1, kMostEvents)) {
@@ -453,18 +458,18 @@ ChatSettings ReadChatSettings(BodyReader& reader) {
   if (settings.title && IsLonger(*settings.title, kMaxTitle)) {
     reader.Reject(Reason::kInvalidMember, "\"title\" is too long");
   }
-  if (const auto mode = reader.NullableString("approval_mode"))
+  if (const auto mode = reader.NullableText("approval_mode"))
     settings.approval_mode.emplace(ReadMode(reader, "approval_mode", *mode));
-  if (const auto model = reader.NullableString("model")) settings.model = model->value_or("");
-  if (const auto workspace = reader.NullableString("workspace")) settings.workspace = workspace->value_or("");
+  if (const auto model = reader.NullableText("model")) settings.model = model->value_or("");
+  if (const auto workspace = reader.NullableText("workspace")) settings.workspace = workspace->value_or("");
   settings.instructions = reader.OptionalString("instructions");
   if (settings.instructions && IsLonger(*settings.instructions, kMaxChatInstructions)) {
     reader.Reject(Reason::kInvalidMember, "\"instructions\" is too long");
   }
-  if (const auto effort = reader.NullableString("effort")) {
+  if (const auto effort = reader.NullableText("effort")) {
     settings.effort = ReadNamed(reader, "effort", *effort, ParseEffort).value_or(Effort::kDefault);
   }
-  if (const auto shelf = reader.NullableString("shelf")) {
+  if (const auto shelf = reader.NullableText("shelf")) {
     settings.shelf.emplace(ReadNamed(reader, "shelf", *shelf, ParseChatShelf));
   }
   return settings;
@@ -564,7 +569,7 @@ Result<SpeechBody> ParseSpeechBody(std::string_view text) {
   BodyReader reader(text);
   SpeechRequest request{.text = reader.Text("text"),
                         .voice = reader.OptionalString("voice").value_or(""),
-                        .model = reader.OptionalString("model").value_or("")};
+                        .model = reader.OptionalText("model").value_or("")};
   const SpeechFormat& format = kSpeechFormats.at(reader.Choice("format", formats));
   return FinishReading(reader, SpeechBody{.request = std::move(request), .format = &format});
 }
