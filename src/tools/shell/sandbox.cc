@@ -25,7 +25,7 @@
 #include "base/path.h"
 #include "base/system.h"
 #include "process/listeners.h"
-#include "tools/files/known_paths.h"
+#include "tools/files/run_by_others.h"
 #include "tools/shell/command_runner.h"
 #include "tools/text_file.h"
 

@@ -40,7 +40,7 @@ struct SandboxGifts {
 // /proc and /dev in memory. They have no network, no other processes, no new privileges and a filter of system calls
 // (SyscallFilter). Hidden paths within visible ones, if they exist when a command starts, can be neither read, changed,
 // moved nor replaced, not even through a directory above them in the workspace. (Files can only be copied, not renamed,
-// into and out of such a directory.) Files that the user's own tools run by themselves (tools/files/known_paths.h) are
+// into and out of such a directory.) Files that the user's own tools run by themselves (tools/files/run_by_others.h) are
 // read-only likewise. Missing paths cannot be hidden; see MissingHidden. Visible sockets can be connected to.
 // Thread-safe.
 class Sandbox {

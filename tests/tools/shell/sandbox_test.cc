@@ -9,9 +9,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "support/test.h"
 #include "tools/files/known_paths.h"
+#include "tools/files/run_by_others.h"
 #include "tools/tool_fixture.h"
 
 namespace reprise::sandbox_test {
@@ -369,6 +371,34 @@ TEST_CASE_METHOD(ToolFixture, "FindRunByOthers: closed folders are not looked at
   Write("src/z/.envrc", "");
   const auto found = FindRunByOthers(Inside(""), "", {Inside("chats")});
   CHECK(found.there == std::vector<std::string>{Inside("src/z/.envrc")});
+}
+
+TEST_CASE_METHOD(ToolFixture, "FindRunByOthers: names the files at any depth, and what could be made at the top",
+                 "[tools][sandbox]") {
+  for (const char* folder : {".git/hooks", "a/.VSCode", "a/b/bare/objects", "a/node_modules/.husky", "a/.yarn/releases",
+                             "a/loose/objects", "user/.config/fish", "1/2/3/4/5/6", "a/.husky/.husky"}) {
+    fs::create_directories(Inside(folder));
+  }
+  for (const char* file :
+       {".git/config", "a/x.code-workspace", "a/b/bare/HEAD", "a/b/bare/config", ".envrc", "user/.bashrc",
+        "user/.profile", "a/.bashrc", "1/2/3/4/5/.envrc", "1/2/3/4/5/6/.envrc", "a/code-workspace", "sub/.GIT"}) {
+    fs::create_directories(fs::path(Inside(file)).parent_path());
+    Write(file, "");
+  }
+  fs::create_directory_symlink("/", Inside("a/link"));
+  const auto found = FindRunByOthers(workspace(), Inside("user"));
+  std::set<std::string> there;
+  for (const std::string& path : found.there) there.insert(fs::path(path).lexically_relative(workspace()).string());
+  CHECK(there == std::set<std::string>{".envrc", ".git/config", ".git/hooks", "1/2/3/4/5/.envrc", "a/.VSCode",
+                                       "a/.husky", "a/.yarn/releases", "a/b/bare/config", "a/x.code-workspace",
+                                       "sub/.GIT", "user/.bashrc", "user/.config/fish", "user/.profile"});
+  const auto is_missing = [&](const char* name) { return std::ranges::count(found.missing, Inside(name)) == 1; };
+  CHECK(is_missing(".vscode"));
+  CHECK(is_missing(".cargo/config.toml"));
+  CHECK(is_missing(".git/commondir"));
+  CHECK_FALSE(is_missing(".envrc"));
+  CHECK_FALSE(is_missing("a/.envrc"));
+  CHECK_FALSE(is_missing(".profile"));
 }
 
 TEST_CASE("SecretPaths: covers every home and every folder in the environment", "[tools][sandbox]") {
