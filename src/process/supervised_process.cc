@@ -232,7 +232,7 @@ class Supervisors {
 };
 
 std::array<int, kMaxExtra> ExtraFor(const std::vector<UniqueFd>& inputs, const std::vector<int>& descriptors) {
-  std::array<int, kMaxExtra> all{-1, -1, -1, -1, -1};
+  std::array<int, kMaxExtra> all{-1, -1, -1, -1, -1, -1};
   std::size_t count = 0;
   for (const UniqueFd& input : inputs) all.at(count++) = input.get();
   for (const int descriptor : descriptors) all.at(count++) = descriptor;

@@ -10,10 +10,12 @@
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "support/test.h"
 #include "tools/files/known_paths.h"
 #include "tools/files/run_by_others.h"
+#include "tools/shell/command_runner.h"
 #include "tools/tool_fixture.h"
 
 namespace reprise::sandbox_test {
@@ -263,6 +265,34 @@ TEST_CASE_METHOD(HomeFixture, "Commands have limits of memory, file size and pro
   if (Sandboxed()) CHECK(Has(limits, "Max processes             77                   77"));
   CHECK(Has(limits, "Max core file size        0                    0"));
   CHECK(Has(limits, "\n1000\n"));
+}
+
+TEST_CASE_METHOD(ToolFixture, "Sandbox: a command runs in the folder that was looked at, within its limit of processes",
+                 "[tools][sandbox]") {
+  CHECK(StartProgram() >= 0);
+  const int start = GENERATE(StartProgram(), -1);
+  INFO(start);
+  const Sandbox sandbox({.workspace = workspace(), .limits = {.processes = 77}, .start_program = start});
+  if (!sandbox.available()) return;
+  const auto run = [&](const std::string& folder) {
+    struct stat status {};
+    REQUIRE(::stat(folder.c_str(), &status) == 0);
+    const std::string id = std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
+    const Command command{
+        .argv = {"/bin/sh", "-c", R"(grep processes /proc/self/limits; ls /proc/self/fd; echo "$1$A")", "sh",
+                 "two words "},
+        .environment = {"A=b"},
+        .directory = "/"};
+    const auto result = RunCommand(sandbox.Confined(command, {.workspace_id = id}), {}, std::stop_token());
+    REQUIRE(result.has_value());
+    return std::pair(result->status, result->output);
+  };
+  const auto [status, output] = run(workspace());
+  CHECK(status == 0);
+  CHECK(Has(output, "Max processes             77                   77"));
+  CHECK(Has(output, "\n0\n1\n2\n3\ntwo words b\n"));
+  CHECK(run(outside()) ==
+        std::pair(126, std::string("the workspace was replaced while the command was being started\n")));
 }
 
 TEST_CASE_METHOD(HomeFixture, "Commands: compilers, interpreters and git work within the limits", "[tools][sandbox]") {
