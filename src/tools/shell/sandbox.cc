@@ -1,6 +1,7 @@
 #include "tools/shell/sandbox.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/sched.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
@@ -8,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -314,8 +316,36 @@ void AppendClosed(const std::vector<std::string>& hidden_paths, const std::vecto
   }
 }
 
-// The files in /etc that this user may read but others may not: keys, password hashes (mostly if the server is root).
-std::vector<std::string> ClosedIn(const fs::path& folder) {
+// Takes this thread's capabilities away during its life.
+class WithoutCapabilities {
+ public:
+  WithoutCapabilities() {
+    if (::syscall(SYS_capget, &head_, before_.data()) != 0) return;
+    auto none = before_;
+    for (__user_cap_data_struct& each : none) each.effective = 0;
+    ::syscall(SYS_capset, &head_, none.data());
+  }
+  ~WithoutCapabilities() { ::syscall(SYS_capset, &head_, before_.data()); }
+  WithoutCapabilities(const WithoutCapabilities&) = delete;
+  WithoutCapabilities& operator=(const WithoutCapabilities&) = delete;
+
+ private:
+  __user_cap_header_struct head_{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> before_{};
+};
+
+// Whether a command could read the path, or enter it, now or after a change of its mode. It has no capabilities, which
+// a server of root has: much in /etc belongs to the users of services, and each mount takes its time.
+bool MayOpen(const std::string& path, bool is_folder) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0 || status.st_uid == ::geteuid()) return true;
+  const auto may = [&](int what) { return ::faccessat(AT_FDCWD, path.c_str(), what, AT_EACCESS) == 0; };
+  return may(R_OK) || (is_folder && may(X_OK));
+}
+
+}  // namespace
+
+std::vector<std::string> ClosedIn(const std::string& folder) {
   std::vector<std::string> closed;
   std::error_code error;
   for (auto at = fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied, error);
@@ -327,8 +357,12 @@ std::vector<std::string> ClosedIn(const fs::path& folder) {
     if (::access(at->path().c_str(), R_OK) == 0) closed.push_back(at->path().string());
     if (fs::is_directory(status)) at.disable_recursion_pending();
   }
+  const WithoutCapabilities as_in_the_sandbox;
+  std::erase_if(closed, [](const std::string& path) { return !MayOpen(path, IsDirectory(path)); });
   return closed;
 }
+
+namespace {
 
 std::string LastLine(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();

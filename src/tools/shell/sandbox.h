@@ -27,6 +27,10 @@ std::string SyscallFilter();
 // if it is not installed.
 int StartProgram();
 
+// The files and folders below `folder` that commands in a sandbox could read although not every user may: keys,
+// password hashes (mostly if the server is root).
+std::vector<std::string> ClosedIn(const std::string& folder);
+
 // What a command in a sandbox gets beside its files.
 struct SandboxGifts {
   std::string git_configuration = {};  // the user's file of git's settings there; empty: none

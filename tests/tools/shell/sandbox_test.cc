@@ -141,6 +141,40 @@ TEST_CASE_METHOD(HomeFixture, "Sandbox: shows only the files of /etc that every 
   CHECK_FALSE(Has(Shell("cat /etc/shadow /etc/gshadow 2>/dev/null"), ":"));
 }
 
+TEST_CASE_METHOD(HomeFixture, "Sandbox: nothing in /etc can be read that not every user may read", "[tools][sandbox]") {
+  Rebuild();
+  if (!Sandboxed()) return;
+  CHECK(Shell("find /etc -type f ! -perm -004 -exec cat {} + 2>/dev/null; true") == "(no output)");
+  CHECK(Shell("find /etc -mindepth 1 -type d ! -perm -004 -exec ls -A {} ';' 2>/dev/null; true") == "(no output)");
+}
+
+TEST_CASE_METHOD(ToolFixture, "ClosedIn: leaves out what a command cannot open without capabilities",
+                 "[tools][sandbox]") {
+  constexpr ::uid_t kAnother = 12345;
+  for (const char* file : {"open", "own", "own-unreadable", "foreign", "of-my-group"}) Write(file, "canary");
+  for (const char* folder : {"folder", "foreign-folder", "entered"}) fs::create_directory(Inside(folder));
+  Write("folder/own", "canary");
+  const auto change = [&](const char* name, ::mode_t mode, ::uid_t user) {
+    CHECK(::chmod(Inside(name).c_str(), mode) == 0);
+    return user == ::geteuid() || ::chown(Inside(name).c_str(), user, ::getegid()) == 0;
+  };
+  change("own", 0600, ::geteuid());
+  change("own-unreadable", 0000, ::geteuid());
+  change("folder", 0700, ::geteuid());
+  if (!change("foreign", 0600, kAnother)) {
+    WARN("not root: files of other users are not tried");
+    return;
+  }
+  change("foreign-folder", 0700, kAnother);
+  change("entered", 0711, kAnother);
+  change("of-my-group", 0640, kAnother);
+  std::vector<std::string> closed = ClosedIn(workspace());
+  std::ranges::sort(closed);
+  CHECK(closed == std::vector<std::string>{Inside("entered"), Inside("folder"), Inside("of-my-group"), Inside("own"),
+                                           Inside("own-unreadable")});
+  CHECK(Read("foreign") == "canary");  // the capabilities are back
+}
+
 TEST_CASE_METHOD(HomeFixture, "Sandbox: sockets of others on disk are out of reach", "[tools][sandbox]") {
   const std::string path = home() + "/agent";
   const UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
