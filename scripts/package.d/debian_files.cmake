@@ -7,6 +7,8 @@ set(VERSION ${CPACK_PACKAGE_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})
 file(REMOVE ${DOC}/LICENSE)  # `copyright` names its place on every Debian
 configure_file(${CMAKE_CURRENT_LIST_DIR}/copyright ${DOC}/copyright COPYONLY)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/changelog.in ${DOC}/changelog.Debian @ONLY)
+# reprise-start needs no library, on purpose (src/process/start).
+file(WRITE ${ROOT}/share/lintian/overrides/reprise "reprise: statically-linked-binary *\n")
 file(MAKE_DIRECTORY ${ROOT}/share/zsh)
 file(RENAME ${ROOT}/share/zsh/site-functions ${ROOT}/share/zsh/vendor-completions)
 

@@ -232,7 +232,7 @@ class Supervisors {
 };
 
 std::array<int, kMaxExtra> ExtraFor(const std::vector<UniqueFd>& inputs, const std::vector<int>& descriptors) {
-  std::array<int, kMaxExtra> all{-1, -1, -1, -1, -1};
+  std::array<int, kMaxExtra> all{-1, -1, -1, -1, -1, -1};
   std::size_t count = 0;
   for (const UniqueFd& input : inputs) all.at(count++) = input.get();
   for (const int descriptor : descriptors) all.at(count++) = descriptor;
@@ -498,7 +498,9 @@ void Supervise(const SupervisorPlan& plan) {
   ::sigaddset(&child_ended, SIGCHLD);
   const int child_signals = ::signalfd(-1, &child_ended, SFD_CLOEXEC | SFD_NONBLOCK);
   const pid_t self = ::getpid();
-  const pid_t command = child_signals < 0 ? -1 : ::fork();
+  // The child shares this process's memory until it becomes the command, and changes nothing in it: copying the page
+  // tables of a large server takes as long as starting a shell.
+  const pid_t command = child_signals < 0 ? -1 : ::vfork();
   if (command == 0) BecomeCommand(plan, self);
   if (command < 0) {
     Report(SupervisorReport::kStartFailed, errno);

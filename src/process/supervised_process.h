@@ -85,7 +85,7 @@ class SupervisedProcess {
 };
 
 inline constexpr int kExtraDescriptor = 8;
-inline constexpr int kMaxExtra = 5;
+inline constexpr int kMaxExtra = 6;
 
 // The supervisor's data, made before the fork because nothing may be allocated after it.
 struct SupervisorPlan {
@@ -96,7 +96,7 @@ struct SupervisorPlan {
   int output_fd = -1;
   int errors_fd = -1;
   // The command gets them from kExtraDescriptor on; -1: none.
-  std::array<int, kMaxExtra> extra_fds = {-1, -1, -1, -1, -1};
+  std::array<int, kMaxExtra> extra_fds = {-1, -1, -1, -1, -1, -1};
   int null_fd = -1;                // /dev/null, for the supervisor itself
   int control_fd = -1;             // 'T': SIGTERM to the command's process group; end of file: kill everything
   int report_fd = -1;              // SupervisorReports; end of file: nothing of the command is left

@@ -18,8 +18,8 @@
 #include "domain/json_reader.h"
 #include "rewind/unified_diff.h"
 #include "tools/arguments.h"
-#include "tools/files/known_paths.h"
 #include "tools/files/patch.h"
+#include "tools/files/run_by_others.h"
 
 namespace reprise {
 namespace {

@@ -16,7 +16,7 @@
 #include "base/logging.h"
 #include "crypto/digest.h"
 #include "domain/codec.h"
-#include "tools/files/known_paths.h"
+#include "tools/files/run_by_others.h"
 
 namespace reprise {
 namespace {

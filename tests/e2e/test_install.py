@@ -265,7 +265,7 @@ def files_below(folder):
 def expected_files(all_commands):
     pages = {"-".join(["reprise", *command]) for command in [(), *all_commands]}
     docs = {f"share/doc/reprise/{page.relative_to(ROOT)}" for page in (ROOT / "docs").rglob("*") if page.is_file()}
-    return {"bin/reprise", "libexec/reprise/reprise-document", *(f"share/man/man1/{page}.1" for page in pages), "share/bash-completion/completions/reprise", "share/zsh/site-functions/_reprise",
+    return {"bin/reprise", "libexec/reprise/reprise-document", "libexec/reprise/reprise-start", *(f"share/man/man1/{page}.1" for page in pages), "share/bash-completion/completions/reprise", "share/zsh/site-functions/_reprise",
             "share/fish/vendor_completions.d/reprise.fish", "share/doc/reprise/LICENSE", "share/doc/reprise/README.md", *docs,
             *(f"share/doc/reprise/schemas/{page.name}" for page in (ROOT / "schemas").glob("*.md")),
             *(f"share/reprise/schemas/{schema.name}" for schema in (ROOT / "schemas").glob("*.json")),

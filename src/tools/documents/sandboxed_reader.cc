@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "domain/file_kind.h"
+#include "tools/own_program.h"
 #include "tools/shell/command_runner.h"
 
 namespace reprise {
@@ -26,7 +27,6 @@ constexpr std::uint64_t kMemory = 768ull << 20;  // per process
 constexpr int kUnreadable = 3;                   // exit status of reprise-document, which prints the reason
 constexpr std::chrono::minutes kRetryAfter{10};
 constexpr std::chrono::hours kForEver{24 * 365};
-constexpr const char* kOfficeProgram = "reprise-document";
 
 Error UnreadableDocument(std::string message) { return Refused(Reason::kDocumentUnreadable, std::move(message)); }
 Error MissingReader(std::string message) { return Refused(Reason::kDocumentReaderMissing, std::move(message)); }
@@ -57,15 +57,7 @@ std::string FindPdfReader(const std::string& search_path) {
   return {};
 }
 
-std::string FindOfficeReader() {
-  std::error_code error;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const fs::path& place : {folder / kOfficeProgram, folder / ".." / "libexec" / "reprise" / kOfficeProgram,
-                                folder / ".." / kOfficeProgram, fs::path(REPRISE_LIBEXEC) / kOfficeProgram}) {
-    if (std::string program = ProgramAt(place); !program.empty()) return program;
-  }
-  return {};
-}
+std::string FindOfficeReader() { return FindOwnProgram("reprise-document"); }
 
 SandboxedReader::SandboxedReader(Options options)
     : options_(std::move(options)),

@@ -19,7 +19,7 @@
 #include "base/terminal_text.h"
 #include "base/try.h"
 #include "tools/arguments.h"
-#include "tools/files/known_paths.h"
+#include "tools/files/run_by_others.h"
 #include "tools/text_file.h"
 
 namespace reprise {

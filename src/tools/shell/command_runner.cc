@@ -347,6 +347,7 @@ Result<CommandRunner::Prepared> CommandRunner::Prepare(const Job& job, bool outs
     return Fail(ErrorCode::kUnavailable, "not run: this command may run in a sandbox only, and there is none here" +
                                              (sandbox.missing.empty() ? "" : " (" + sandbox.missing + ")"));
   }
+  FoundRunByOthers found = sandbox_.Look();
   Prepared prepared{.command = {.argv = job.argv,
                                 .environment = environment_,
                                 .directory = workspace_.directory(),
@@ -355,13 +356,14 @@ Result<CommandRunner::Prepared> CommandRunner::Prepare(const Job& job, bool outs
                                 .file_bytes = options_.limits.file_size_mb * kMegabyte,
                                 .confined = true},
                     .note = NoteOn(sandbox, outside),
-                    .missing = sandbox_.MissingHidden(),
+                    .missing = std::move(found.missing),
                     .workspace = workspace_.directory(),
                     .program = std::make_shared<const UniqueFd>(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC))};
   Command& command = prepared.command;
   if (sandboxed) {
     SandboxGifts gifts{.git_configuration = git_.Text(),
-                       .workspace_id = std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino)};
+                       .workspace_id = std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino),
+                       .found = &found};
     if (!options_.network.is_empty() && prepared.program->get() >= 0) {
       prepared.relay = std::make_shared<NetworkRelay>(network_);
       gifts.listeners_socket = prepared.relay->inner_socket();

@@ -1,6 +1,7 @@
 #include "tools/shell/sandbox.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/sched.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
@@ -8,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,7 +27,8 @@
 #include "base/path.h"
 #include "base/system.h"
 #include "process/listeners.h"
-#include "tools/files/known_paths.h"
+#include "tools/files/run_by_others.h"
+#include "tools/own_program.h"
 #include "tools/shell/command_runner.h"
 #include "tools/text_file.h"
 
@@ -118,6 +121,14 @@ std::string Exported(const Filter& filter) {
 
 }  // namespace
 
+int StartProgram() {
+  static const UniqueFd program = [] {
+    const std::string path = FindOwnProgram("reprise-start");
+    return UniqueFd(path.empty() ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  }();
+  return program.get();
+}
+
 std::string SyscallFilter() {
   const Filter filter(::seccomp_init(SCMP_ACT_ALLOW));
   if (!filter) return {};
@@ -135,11 +146,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<const char*, 3> kPrograms = {"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"};
-// bubblewrap mounts the workspace by its name, which may lead elsewhere by then: a chat of the folder above can put a
-// link there. What is mounted stays the same.
 constexpr const char* kStat = "/usr/bin/stat";
-// Then the limit of processes is set, in here, where the kernel counts only this sandbox's processes instead of all of
-// the user's. It is -p in dash, and -u in other shells.
+// What reprise-start does (process/start), where it is not installed. The limit is -p in dash, and -u in other shells.
 constexpr const char* kStart = R"sh(if [ "$0" ] && [ "$(/usr/bin/stat -c %d:%i .)" != "$0" ]; then
 echo 'the workspace was replaced while the command was being started' >&2; exit 126; fi
 if [ "$1" -gt 0 ]; then ulimit -p "$1" 2>/dev/null || ulimit -u "$1" || exit 126; fi
@@ -308,8 +316,36 @@ void AppendClosed(const std::vector<std::string>& hidden_paths, const std::vecto
   }
 }
 
-// The files in /etc that this user may read but others may not: keys, password hashes (mostly if the server is root).
-std::vector<std::string> ClosedIn(const fs::path& folder) {
+// Takes this thread's capabilities away during its life.
+class WithoutCapabilities {
+ public:
+  WithoutCapabilities() {
+    if (::syscall(SYS_capget, &head_, before_.data()) != 0) return;
+    auto none = before_;
+    for (__user_cap_data_struct& each : none) each.effective = 0;
+    ::syscall(SYS_capset, &head_, none.data());
+  }
+  ~WithoutCapabilities() { ::syscall(SYS_capset, &head_, before_.data()); }
+  WithoutCapabilities(const WithoutCapabilities&) = delete;
+  WithoutCapabilities& operator=(const WithoutCapabilities&) = delete;
+
+ private:
+  __user_cap_header_struct head_{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> before_{};
+};
+
+// Whether a command could read the path, or enter it, now or after a change of its mode. It has no capabilities, which
+// a server of root has: much in /etc belongs to the users of services, and each mount takes its time.
+bool MayOpen(const std::string& path, bool is_folder) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0 || status.st_uid == ::geteuid()) return true;
+  const auto may = [&](int what) { return ::faccessat(AT_FDCWD, path.c_str(), what, AT_EACCESS) == 0; };
+  return may(R_OK) || (is_folder && may(X_OK));
+}
+
+}  // namespace
+
+std::vector<std::string> ClosedIn(const std::string& folder) {
   std::vector<std::string> closed;
   std::error_code error;
   for (auto at = fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied, error);
@@ -321,8 +357,12 @@ std::vector<std::string> ClosedIn(const fs::path& folder) {
     if (::access(at->path().c_str(), R_OK) == 0) closed.push_back(at->path().string());
     if (fs::is_directory(status)) at.disable_recursion_pending();
   }
+  const WithoutCapabilities as_in_the_sandbox;
+  std::erase_if(closed, [](const std::string& path) { return !MayOpen(path, IsDirectory(path)); });
   return closed;
 }
+
+namespace {
 
 std::string LastLine(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -346,6 +386,17 @@ std::string Program() {
   return program == kPrograms.end() ? std::string() : *program;
 }
 
+// `start`: the descriptor of reprise-start in the sandbox; -1: there is none.
+std::vector<std::string> StartBefore(int start, const std::string& workspace_id, std::uint64_t most_processes) {
+  rlimit own{};
+  // The limit cannot exceed that of this process.
+  const rlim_t most = ::getrlimit(RLIMIT_NPROC, &own) == 0 ? own.rlim_max : RLIM_INFINITY;
+  const std::string processes = std::to_string(std::min<rlim_t>(most_processes, most));
+  if (start < 0) return {"/bin/sh", "-c", kStart, ::access(kStat, X_OK) == 0 ? workspace_id : "", processes};
+  const std::string number = std::to_string(start);
+  return {"/proc/self/fd/" + number, number, workspace_id, processes};
+}
+
 std::string HomeFor(const Sandbox::Options& options) {
   fs::path home = fs::path(options.home).lexically_normal();
   if (!home.has_filename()) home = home.parent_path();
@@ -364,7 +415,7 @@ Sandbox::State Sandbox::state() const {
   const MutexLock lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
   if (state_ && (!state_->must_ask() || now < looked_at_ + kLookAgain)) return *state_;
-  State found = Look();
+  State found = Check();
   if (found.must_ask() && !options_.workspace.empty() && !IsDirectory(options_.workspace)) {
     // The folder is what is missing, not the sandbox. Each call says so, and runs nothing.
     Options elsewhere = options_;
@@ -382,7 +433,7 @@ Sandbox::State Sandbox::state() const {
   return *state_;
 }
 
-Sandbox::State Sandbox::Look() const {
+Sandbox::State Sandbox::Check() const {
   if (options_.use == SandboxUse::kNever) return {.missing = "switched off by the configuration", .switched_off = true};
   if (Program().empty()) return {.missing = "bubblewrap is not installed"};
   std::call_once(prepared_, [this] {
@@ -407,74 +458,75 @@ std::string Sandbox::Try(bool filtered) const {
   return "bubblewrap does not work here: " + Cause(complaint);
 }
 
-std::vector<std::string> Sandbox::Wrap(const std::vector<std::string>& argv, bool filtered,
-                                       const std::string& git_place, const std::string& workspace_id) const {
-  const Mounts mounts = MountsFor(options_, home_);
-  std::vector<std::string> wrapped = {Program(), "--unshare-all", "--die-with-parent", "--cap-drop", "ALL"};
-  for (const auto& [place, mount] : mounts) Append(place, mount, options_.limits, wrapped);
-  std::vector<std::string> hidden = options_.hidden_paths;
-  hidden.insert(hidden.end(), closed_etc_.begin(), closed_etc_.end());
-  AppendClosed(hidden, RunByOthersThere(nullptr), mounts, wrapped);
-  // bubblewrap's directories for mount points lie in memory without a size limit.
-  wrapped.insert(wrapped.end(), {"--remount-ro", "/dev"});
-  if (!mounts.contains("/")) wrapped.insert(wrapped.end(), {"--remount-ro", "/"});
-  int descriptor = kExtraDescriptor;
-  if (filtered) wrapped.insert(wrapped.end(), {"--seccomp", std::to_string(descriptor++)});
-  if (!git_place.empty()) wrapped.insert(wrapped.end(), {"--file", std::to_string(descriptor), git_place});
-  wrapped.insert(wrapped.end(), {"--chdir", options_.workspace.empty() ? "/" : options_.workspace, "--"});
-  const std::string id = ::access(kStat, X_OK) == 0 ? workspace_id : std::string();
-  rlimit own{};
-  // The limit cannot exceed that of this process.
-  const rlim_t most = ::getrlimit(RLIMIT_NPROC, &own) == 0 ? own.rlim_max : RLIM_INFINITY;
-  const rlim_t processes = std::min<rlim_t>(options_.limits.processes, most);
-  if (!id.empty() || processes > 0) {
-    wrapped.insert(wrapped.end(), {"/bin/sh", "-c", kStart, id, std::to_string(processes)});
-  }
-  wrapped.insert(wrapped.end(), argv.begin(), argv.end());
-  return wrapped;
-}
-
 Command Sandbox::Confined(Command command, const SandboxGifts& gifts) const {
   return Confined(std::move(command), state().filtered, gifts);
 }
 
 Command Sandbox::Confined(Command command, bool filtered, const SandboxGifts& gifts) const {
+  const Mounts mounts = MountsFor(options_, home_);
+  std::vector<std::string> wrapped = {Program(), "--unshare-all", "--die-with-parent", "--cap-drop", "ALL"};
+  for (const auto& [place, mount] : mounts) Append(place, mount, options_.limits, wrapped);
+  std::vector<std::string> hidden = options_.hidden_paths;
+  hidden.insert(hidden.end(), closed_etc_.begin(), closed_etc_.end());
+  AppendClosed(hidden, gifts.found != nullptr ? gifts.found->there : Look().there, mounts, wrapped);
+  // bubblewrap's directories for mount points lie in memory without a size limit.
+  wrapped.insert(wrapped.end(), {"--remount-ro", "/dev"});
+  if (!mounts.contains("/")) wrapped.insert(wrapped.end(), {"--remount-ro", "/"});
+  const auto next_descriptor = [&command] {
+    return kExtraDescriptor + static_cast<int>(command.extra_inputs.size() + command.extra_descriptors.size());
+  };
+  if (filtered) {
+    wrapped.insert(wrapped.end(), {"--seccomp", std::to_string(next_descriptor())});
+    command.extra_inputs.push_back(filter_);
+  }
   const std::string in_home = home_ + "/.gitconfig";
-  const std::string place =
-      gifts.git_configuration.empty() ? std::string() : GitPlace(MountsFor(options_, home_), in_home);
-  if (filtered) command.extra_inputs.push_back(filter_);
-  if (!place.empty()) command.extra_inputs.push_back(gifts.git_configuration);
-  if (!place.empty() && place != in_home) command.environment.push_back("GIT_CONFIG_GLOBAL=" + place);
+  if (const std::string place = gifts.git_configuration.empty() ? "" : GitPlace(mounts, in_home); !place.empty()) {
+    wrapped.insert(wrapped.end(), {"--file", std::to_string(next_descriptor()), place});
+    command.extra_inputs.push_back(gifts.git_configuration);
+    if (place != in_home) command.environment.push_back("GIT_CONFIG_GLOBAL=" + place);
+  }
+  wrapped.insert(wrapped.end(), {"--chdir", options_.workspace.empty() ? "/" : options_.workspace, "--"});
+  const auto number_of = [&](int descriptor) {
+    if (descriptor < 0) return -1;
+    const int number = next_descriptor();
+    command.extra_descriptors.push_back(descriptor);
+    return number;
+  };
+  if (!gifts.workspace_id.empty() || options_.limits.processes > 0) {
+    const auto before = StartBefore(number_of(options_.start_program), gifts.workspace_id, options_.limits.processes);
+    wrapped.insert(wrapped.end(), before.begin(), before.end());
+  }
   if (gifts.listeners_socket >= 0 || gifts.ways_in_socket >= 0) {
-    int next = kExtraDescriptor + static_cast<int>(command.extra_inputs.size());
-    const auto number_of = [&](int descriptor) {
-      if (descriptor < 0) return -1;
-      command.extra_descriptors.push_back(descriptor);
-      return next++;
-    };
     const InnerDescriptors inner{.program = number_of(gifts.program),
                                  .listeners = number_of(gifts.listeners_socket),
                                  .ways_in = number_of(gifts.ways_in_socket)};
     const auto before = ListenersBefore(inner, gifts.ports);
-    command.argv.insert(command.argv.begin(), before.begin(), before.end());
+    wrapped.insert(wrapped.end(), before.begin(), before.end());
   }
-  command.argv = Wrap(command.argv, filtered, place, gifts.workspace_id);
+  wrapped.insert(wrapped.end(), command.argv.begin(), command.argv.end());
+  command.argv = std::move(wrapped);
   return command;
 }
 
-std::vector<std::string> Sandbox::RunByOthersThere(std::vector<std::string>* missing) const {
-  std::vector<std::string> there;
+FoundRunByOthers Sandbox::Look() const {
+  FoundRunByOthers all;
   std::vector<std::string> folders = options_.writable_paths;
   if (!options_.workspace.empty()) folders.push_back(options_.workspace);
+  for (const std::string& path : options_.hidden_paths) {
+    struct stat status {};
+    const bool within =
+        std::ranges::any_of(folders, [&](const std::string& folder) { return LiesBeneath(path, folder); });
+    if (within && ::lstat(path.c_str(), &status) != 0 && errno != EACCES) all.missing.push_back(path);
+  }
+  const std::string home = options_.home.empty() ? "" : Resolved(options_.home).string();
   for (const std::string& folder : folders) {
     const auto real = RealPath(folder);
     if (!real || !fs::is_directory(*real)) continue;
-    const std::string home = options_.home.empty() ? "" : Resolved(options_.home).string();
     const FoundRunByOthers found = FindRunByOthers(real->string(), home, options_.hidden_paths);
-    there.insert(there.end(), found.there.begin(), found.there.end());
-    if (missing != nullptr) missing->insert(missing->end(), found.missing.begin(), found.missing.end());
+    all.there.insert(all.there.end(), found.there.begin(), found.there.end());
+    all.missing.insert(all.missing.end(), found.missing.begin(), found.missing.end());
   }
-  return there;
+  return all;
 }
 
 bool Sandbox::Shows(std::string_view path) const {
@@ -482,20 +534,6 @@ bool Sandbox::Shows(std::string_view path) const {
   const Mounts mounts = MountsFor(options_, home_);
   const Mounts::value_type* above = Above(mounts, normal);
   return above != nullptr && (IsBind(above->second) || above->second.kind == Mount::Kind::kLink);
-}
-
-std::vector<std::string> Sandbox::MissingHidden() const {
-  std::vector<std::string> writable = options_.writable_paths;
-  writable.push_back(options_.workspace);
-  std::vector<std::string> missing;
-  for (const std::string& path : options_.hidden_paths) {
-    struct stat status {};
-    const bool within =
-        std::ranges::any_of(writable, [&](const std::string& folder) { return LiesBeneath(path, folder); });
-    if (within && ::lstat(path.c_str(), &status) != 0 && errno != EACCES) missing.push_back(path);
-  }
-  RunByOthersThere(&missing);
-  return missing;
 }
 
 }  // namespace reprise

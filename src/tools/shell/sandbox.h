@@ -11,6 +11,7 @@
 #include "base/mutex.h"
 #include "process/supervised_process.h"
 #include "reprise/resource_limits.h"
+#include "tools/files/run_by_others.h"
 #include "tools/tool_options.h"
 
 namespace reprise {
@@ -21,6 +22,14 @@ namespace reprise {
 // fail as not permitted, or as missing if programs have a fallback. ptrace(2) is allowed, because the sandbox holds no
 // foreign processes. Empty if there is no filter for this machine.
 std::string SyscallFilter();
+
+// A descriptor of reprise-start (process/start), the first program in a sandbox, open as long as this program runs; -1
+// if it is not installed.
+int StartProgram();
+
+// The files and folders below `folder` that commands in a sandbox could read although not every user may: keys,
+// password hashes (mostly if the server is root).
+std::vector<std::string> ClosedIn(const std::string& folder);
 
 // What a command in a sandbox gets beside its files.
 struct SandboxGifts {
@@ -33,6 +42,8 @@ struct SandboxGifts {
   // "DEVICE:INODE" of the workspace; the command does not run in another folder that takes its place. Empty: not
   // checked.
   std::string workspace_id = {};
+  // Sandbox::Look's, of just now; null: Confined looks itself.
+  const FoundRunByOthers* found = nullptr;
 };
 
 // Confines commands with bubblewrap. They see only the system read-only (/usr and its like, /opt, and the parts of /etc
@@ -40,9 +51,8 @@ struct SandboxGifts {
 // /proc and /dev in memory. They have no network, no other processes, no new privileges and a filter of system calls
 // (SyscallFilter). Hidden paths within visible ones, if they exist when a command starts, can be neither read, changed,
 // moved nor replaced, not even through a directory above them in the workspace. (Files can only be copied, not renamed,
-// into and out of such a directory.) Files that the user's own tools run by themselves (tools/files/known_paths.h) are
-// read-only likewise. Missing paths cannot be hidden; see MissingHidden. Visible sockets can be connected to.
-// Thread-safe.
+// into and out of such a directory.) Files that the user's own tools run by themselves (tools/files/run_by_others.h)
+// are read-only likewise. Missing paths cannot be hidden; see Look. Visible sockets can be connected to. Thread-safe.
 class Sandbox {
  public:
   struct Options {
@@ -53,6 +63,7 @@ class Sandbox {
     std::vector<std::string> readable_paths = {};  // absolute; likewise
     std::vector<std::string> writable_paths = {};
     ResourceLimits limits = {};
+    int start_program = StartProgram();  // -1: a shell does its part, which takes 2 ms more
   };
   explicit Sandbox(Options options);
 
@@ -79,18 +90,15 @@ class Sandbox {
   // Whether a path is visible in the sandbox.
   bool Shows(std::string_view path) const;
 
-  // Missing paths, in the workspace or other writable places, that would be hidden or that other programs would run.
-  std::vector<std::string> MissingHidden() const;
+  // Looks for what other programs would run, in the workspace and other writable places. `missing` also has the paths
+  // that would be hidden there. Goes through thousands of entries, so once for each command.
+  FoundRunByOthers Look() const;
 
  private:
-  State Look() const REQUIRES(mutex_);
+  State Check() const REQUIRES(mutex_);
   // Empty if it works, else the reason.
   std::string Try(bool filtered) const;
-  // `git_place`: where the next descriptor after the filter becomes a file; empty: nowhere.
-  std::vector<std::string> Wrap(const std::vector<std::string>& argv, bool filtered, const std::string& git_place,
-                                const std::string& workspace_id) const;
   Command Confined(Command command, bool filtered, const SandboxGifts& gifts) const;
-  std::vector<std::string> RunByOthersThere(std::vector<std::string>* missing) const;
 
   const Options options_;
   const std::string home_;

@@ -9,9 +9,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "support/test.h"
 #include "tools/files/known_paths.h"
+#include "tools/files/run_by_others.h"
+#include "tools/shell/command_runner.h"
 #include "tools/tool_fixture.h"
 
 namespace reprise::sandbox_test {
@@ -135,6 +139,40 @@ TEST_CASE_METHOD(HomeFixture, "Sandbox: shows only the files of /etc that every 
   if (!Sandboxed()) return;
   CHECK(Has(Shell("cat /etc/passwd"), "root:"));
   CHECK_FALSE(Has(Shell("cat /etc/shadow /etc/gshadow 2>/dev/null"), ":"));
+}
+
+TEST_CASE_METHOD(HomeFixture, "Sandbox: nothing in /etc can be read that not every user may read", "[tools][sandbox]") {
+  Rebuild();
+  if (!Sandboxed()) return;
+  CHECK(Shell("find /etc -type f ! -perm -004 -exec cat {} + 2>/dev/null; true") == "(no output)");
+  CHECK(Shell("find /etc -mindepth 1 -type d ! -perm -004 -exec ls -A {} ';' 2>/dev/null; true") == "(no output)");
+}
+
+TEST_CASE_METHOD(ToolFixture, "ClosedIn: leaves out what a command cannot open without capabilities",
+                 "[tools][sandbox]") {
+  constexpr ::uid_t kAnother = 12345;
+  for (const char* file : {"open", "own", "own-unreadable", "foreign", "of-my-group"}) Write(file, "canary");
+  for (const char* folder : {"folder", "foreign-folder", "entered"}) fs::create_directory(Inside(folder));
+  Write("folder/own", "canary");
+  const auto change = [&](const char* name, ::mode_t mode, ::uid_t user) {
+    CHECK(::chmod(Inside(name).c_str(), mode) == 0);
+    return user == ::geteuid() || ::chown(Inside(name).c_str(), user, ::getegid()) == 0;
+  };
+  change("own", 0600, ::geteuid());
+  change("own-unreadable", 0000, ::geteuid());
+  change("folder", 0700, ::geteuid());
+  if (!change("foreign", 0600, kAnother)) {
+    WARN("not root: files of other users are not tried");
+    return;
+  }
+  change("foreign-folder", 0700, kAnother);
+  change("entered", 0711, kAnother);
+  change("of-my-group", 0640, kAnother);
+  std::vector<std::string> closed = ClosedIn(workspace());
+  std::ranges::sort(closed);
+  CHECK(closed == std::vector<std::string>{Inside("entered"), Inside("folder"), Inside("of-my-group"), Inside("own"),
+                                           Inside("own-unreadable")});
+  CHECK(Read("foreign") == "canary");  // the capabilities are back
 }
 
 TEST_CASE_METHOD(HomeFixture, "Sandbox: sockets of others on disk are out of reach", "[tools][sandbox]") {
@@ -263,6 +301,34 @@ TEST_CASE_METHOD(HomeFixture, "Commands have limits of memory, file size and pro
   CHECK(Has(limits, "\n1000\n"));
 }
 
+TEST_CASE_METHOD(ToolFixture, "Sandbox: a command runs in the folder that was looked at, within its limit of processes",
+                 "[tools][sandbox]") {
+  CHECK(StartProgram() >= 0);
+  const int start = GENERATE(StartProgram(), -1);
+  INFO(start);
+  const Sandbox sandbox({.workspace = workspace(), .limits = {.processes = 77}, .start_program = start});
+  if (!sandbox.available()) return;
+  const auto run = [&](const std::string& folder) {
+    struct stat status {};
+    REQUIRE(::stat(folder.c_str(), &status) == 0);
+    const std::string id = std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
+    const Command command{
+        .argv = {"/bin/sh", "-c", R"(grep processes /proc/self/limits; ls /proc/self/fd; echo "$1$A")", "sh",
+                 "two words "},
+        .environment = {"A=b"},
+        .directory = "/"};
+    const auto result = RunCommand(sandbox.Confined(command, {.workspace_id = id}), {}, std::stop_token());
+    REQUIRE(result.has_value());
+    return std::pair(result->status, result->output);
+  };
+  const auto [status, output] = run(workspace());
+  CHECK(status == 0);
+  CHECK(Has(output, "Max processes             77                   77"));
+  CHECK(Has(output, "\n0\n1\n2\n3\ntwo words b\n"));
+  CHECK(run(outside()) ==
+        std::pair(126, std::string("the workspace was replaced while the command was being started\n")));
+}
+
 TEST_CASE_METHOD(HomeFixture, "Commands: compilers, interpreters and git work within the limits", "[tools][sandbox]") {
   Rebuild();
   Write("hello.c", "#include <stdio.h>\nint main(void) { puts(\"compiled\"); }\n");
@@ -369,6 +435,34 @@ TEST_CASE_METHOD(ToolFixture, "FindRunByOthers: closed folders are not looked at
   Write("src/z/.envrc", "");
   const auto found = FindRunByOthers(Inside(""), "", {Inside("chats")});
   CHECK(found.there == std::vector<std::string>{Inside("src/z/.envrc")});
+}
+
+TEST_CASE_METHOD(ToolFixture, "FindRunByOthers: names the files at any depth, and what could be made at the top",
+                 "[tools][sandbox]") {
+  for (const char* folder : {".git/hooks", "a/.VSCode", "a/b/bare/objects", "a/node_modules/.husky", "a/.yarn/releases",
+                             "a/loose/objects", "user/.config/fish", "1/2/3/4/5/6", "a/.husky/.husky"}) {
+    fs::create_directories(Inside(folder));
+  }
+  for (const char* file :
+       {".git/config", "a/x.code-workspace", "a/b/bare/HEAD", "a/b/bare/config", ".envrc", "user/.bashrc",
+        "user/.profile", "a/.bashrc", "1/2/3/4/5/.envrc", "1/2/3/4/5/6/.envrc", "a/code-workspace", "sub/.GIT"}) {
+    fs::create_directories(fs::path(Inside(file)).parent_path());
+    Write(file, "");
+  }
+  fs::create_directory_symlink("/", Inside("a/link"));
+  const auto found = FindRunByOthers(workspace(), Inside("user"));
+  std::set<std::string> there;
+  for (const std::string& path : found.there) there.insert(fs::path(path).lexically_relative(workspace()).string());
+  CHECK(there == std::set<std::string>{".envrc", ".git/config", ".git/hooks", "1/2/3/4/5/.envrc", "a/.VSCode",
+                                       "a/.husky", "a/.yarn/releases", "a/b/bare/config", "a/x.code-workspace",
+                                       "sub/.GIT", "user/.bashrc", "user/.config/fish", "user/.profile"});
+  const auto is_missing = [&](const char* name) { return std::ranges::count(found.missing, Inside(name)) == 1; };
+  CHECK(is_missing(".vscode"));
+  CHECK(is_missing(".cargo/config.toml"));
+  CHECK(is_missing(".git/commondir"));
+  CHECK_FALSE(is_missing(".envrc"));
+  CHECK_FALSE(is_missing("a/.envrc"));
+  CHECK_FALSE(is_missing(".profile"));
 }
 
 TEST_CASE("SecretPaths: covers every home and every folder in the environment", "[tools][sandbox]") {
