@@ -19,6 +19,9 @@ namespace {
 // Long states are assembled from many files. The others are one file each, so only those of the few chats in use are
 // kept.
 constexpr std::size_t kLongStatesBytes = 64u << 20, kShortStatesBytes = 512u << 10;
+// Each file that is prepared holds a descriptor while its interaction runs. If so many run, those cost more than a
+// save.
+constexpr std::size_t kMostPrepared = 512;
 constexpr std::size_t kEntryBytes = 512;  // the cost of keeping a state, besides its size
 
 Result<void> PrepareRoot(const FileInteractionStore::Options& options) {
@@ -225,8 +228,8 @@ Result<InteractionId> FileInteractionStore::ReserveInteraction(const ChatId& cha
     // A chat with two checkpoints and no chat.json would look like one that has lost it.
     state.index_must_last = !state.numbers.empty();
     if (state.has_index && state.index_must_last && !state.index_durable) index_writer_.WriteNow(chat);
-    state.preparation =
-        save_preparer_.Prepare(chat, id, /*sync_names=*/!state.names_durable && !SyncReachesNames(held));
+    state.preparation = save_preparer_.Prepare(
+        chat, id, {.file = running_.count() < kMostPrepared, .names = !state.names_durable && !SyncReachesNames(held)});
     state.prepared_number = id.number();
   }
   return id;
