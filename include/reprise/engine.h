@@ -258,6 +258,10 @@ struct ChatListEntry {
   std::size_t jobs = 0;                     // background jobs that run here
   bool is_running() const { return status && !IsFinished(*status); }
 };
+struct ChatListPage {
+  std::vector<ChatListEntry> chats;
+  std::optional<ChatPlace> next;  // of the last one; nullopt: no others follow
+};
 // A place where the text was found.
 struct SearchMatch {
   ChatId chat_id;
@@ -565,6 +569,8 @@ class Engine {
   // Today's tokens, from finished interactions of all chats and from Ask; nullopt: not counted.
   std::optional<std::int64_t> UsedToday() const;
   Result<std::vector<ChatListEntry>> ListChats();
+  // As ChatStore::ListPage.
+  Result<ChatListPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit);
   // The interaction that runs in the chat, or waits for a person.
   std::optional<InteractionId> RunningIn(const ChatId& chat) const;
   // A single entry. kNotFound, kCorruption.

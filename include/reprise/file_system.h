@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,18 @@ class WritableFile {
 struct DirectoryEntry {
   std::string name;
   bool is_directory = false;
+};
+
+// Reports the directories that come into a directory or leave it. Not thread-safe.
+class DirectoryWatch {
+ public:
+  struct Change {
+    std::string name;
+    bool is_there = false;
+  };
+  virtual ~DirectoryWatch() = default;
+  // The changes since the last call, in their order. nullopt: some are unknown, and so are all that follow.
+  virtual std::optional<std::vector<Change>> Take() = 0;
 };
 
 // What else a sync makes durable.
@@ -80,6 +93,11 @@ class FileSystem {
   virtual Result<void> RemoveFile(const std::string& path) = 0;
   // Without "." and "..", in no order.
   virtual Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path) = 0;
+  // Null where the disk cannot report all changes.
+  virtual std::unique_ptr<DirectoryWatch> Watch(const std::string& path) {
+    static_cast<void>(path);
+    return nullptr;
+  }
 };
 
 }  // namespace reprise

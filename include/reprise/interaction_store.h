@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,6 +23,26 @@ namespace reprise {
 struct UnreadableChat {
   ChatId id;
   Error error;
+};
+
+// A place in the list of chats, which is the most recently updated first.
+struct ChatPlace {
+  Timestamp updated_at;
+  ChatId id;
+
+  // A chat has no time in the store while its first run goes on. It comes first.
+  static ChatPlace Of(const ChatSummary& summary) {
+    return {summary.updated_at == Timestamp{} ? Timestamp::max() : summary.updated_at, summary.id};
+  }
+  bool IsBefore(const ChatPlace& other) const {
+    return updated_at != other.updated_at ? updated_at > other.updated_at : id < other.id;
+  }
+};
+
+// A part of the list of chats.
+struct ChatPage {
+  std::vector<ChatSummary> chats;
+  bool more = false;  // others follow
 };
 
 // A chat in the trash.
@@ -85,6 +106,15 @@ class ChatStore {
   virtual Result<ChatSummary> LoadSummary(const ChatId& chat) = 0;
   // All readable chats, most recently updated first.
   virtual Result<std::vector<ChatSummary>> ListChats() = 0;
+  // The first `limit` of them behind a place, which need not be that of a chat.
+  virtual Result<ChatPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit) {
+    auto chats = ListChats();
+    if (!chats) return tl::unexpected(std::move(chats.error()));
+    std::erase_if(*chats, [&](const ChatSummary& each) { return after && !after->IsBefore(ChatPlace::Of(each)); });
+    const bool more = chats->size() > limit;
+    if (more) chats->erase(chats->begin() + static_cast<std::ptrdiff_t>(limit), chats->end());
+    return ChatPage{.chats = *std::move(chats), .more = more};
+  }
   // The chats that ListChats leaves out, and why, by id. A store that cannot be damaged has none.
   virtual Result<std::vector<UnreadableChat>> ListUnreadableChats() { return std::vector<UnreadableChat>(); }
   // Durable when it returns ok.

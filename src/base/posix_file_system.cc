@@ -2,15 +2,20 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -335,6 +340,57 @@ Result<std::vector<DirectoryEntry>> PosixFileSystem::ListDirectory(const std::st
   }
   if (errno != 0) return FailErrno("readdir", path, errno);
   return entries;
+}
+
+bool InotifyTellsAll(int fd) {
+  struct statfs system {};
+  if (::fstatfs(fd, &system) != 0) return false;
+  constexpr std::array<unsigned long, 9> kLocal{EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,      BTRFS_SUPER_MAGIC,
+                                                TMPFS_MAGIC,      F2FS_SUPER_MAGIC,     OVERLAYFS_SUPER_MAGIC,
+                                                RAMFS_MAGIC,      0x2fc12fc1 /* ZFS */, 0xca451a4e /* bcachefs */};
+  const auto type = static_cast<unsigned long>(system.f_type) & 0xffffffffUL;
+  return std::ranges::find(kLocal, type) != kLocal.end();
+}
+
+namespace {
+
+class InotifyWatch final : public DirectoryWatch {
+ public:
+  explicit InotifyWatch(UniqueFd inotify) : inotify_(std::move(inotify)) {}
+
+  std::optional<std::vector<Change>> Take() override {
+    constexpr std::uint32_t kIsLost = IN_Q_OVERFLOW | IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED;
+    std::vector<Change> changes;
+    alignas(inotify_event) std::array<char, 16 * 1024> buffer;
+    for (;;) {
+      const ssize_t size = ::read(inotify_.get(), buffer.data(), buffer.size());
+      if (size < 0 && errno == EINTR) continue;
+      if (size < 0 && errno == EAGAIN) return changes;
+      if (size <= 0) return std::nullopt;
+      for (std::size_t at = 0; at < static_cast<std::size_t>(size);) {
+        inotify_event event;
+        std::memcpy(&event, buffer.data() + at, sizeof event);
+        if ((event.mask & kIsLost) != 0) return std::nullopt;
+        const bool is_there = (event.mask & (IN_CREATE | IN_MOVED_TO)) != 0;
+        if ((event.mask & IN_ISDIR) != 0) changes.push_back({buffer.data() + at + sizeof event, is_there});
+        at += sizeof event + event.len;
+      }
+    }
+  }
+
+ private:
+  const UniqueFd inotify_;
+};
+
+}  // namespace
+
+std::unique_ptr<DirectoryWatch> PosixFileSystem::Watch(const std::string& path) {
+  constexpr std::uint32_t kWatched = IN_CREATE | IN_DELETE | IN_MOVE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
+  const UniqueFd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory || !InotifyTellsAll(directory.get())) return nullptr;
+  UniqueFd inotify(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  if (!inotify || ::inotify_add_watch(inotify.get(), path.c_str(), kWatched) < 0) return nullptr;
+  return std::make_unique<InotifyWatch>(std::move(inotify));
 }
 
 FileSystem& Disk() {

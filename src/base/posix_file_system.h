@@ -29,6 +29,7 @@ class PosixFileSystem final : public FileSystem {
   Result<bool> CreateDirectory(const std::string& path) override;
   Result<void> RemoveFile(const std::string& path) override;
   Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path) override;
+  std::unique_ptr<DirectoryWatch> Watch(const std::string& path) override;
 
  private:
   // The length of the outermost confined folder that the path lies below; 0 if there is none.
@@ -40,6 +41,9 @@ class PosixFileSystem final : public FileSystem {
   std::vector<std::string> confined_ GUARDED_BY(mutex_);
   std::vector<std::string> expected_ GUARDED_BY(mutex_);
 };
+
+// Whether inotify reports all changes in the file system of this descriptor, because no other kernel can write to it.
+bool InotifyTellsAll(int fd);
 
 // The real disk, for code that is not handed a FileSystem.
 FileSystem& Disk();

@@ -1,41 +1,31 @@
 #include "doors/chat_lists.h"
 
 #include <algorithm>
-#include <charconv>
+#include <chrono>
 #include <cstdint>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
+#include "base/text.h"
 #include "base/try.h"
 #include "domain/codec.h"
 
 namespace reprise {
 namespace {
 
-// A position in the list of chats, newest first. It stays valid when chats are added or deleted.
-struct ListPosition {
-  std::int64_t updated_ms;
-  std::string chat;
+// A cursor stays valid when chats are added or deleted.
+std::string CursorOf(const ChatPlace& place) {
+  return std::to_string(place.updated_at.time_since_epoch().count()) + "." + place.id.str();
+}
 
-  static ListPosition Of(const ChatSummary& summary) {
-    return {summary.updated_at.time_since_epoch().count(), summary.id.str()};
-  }
-  bool IsBefore(const ListPosition& other) const {
-    return updated_ms != other.updated_ms ? updated_ms > other.updated_ms : chat < other.chat;
-  }
-  std::string ToCursor() const { return std::to_string(updated_ms) + "." + chat; }
-  static std::optional<ListPosition> FromCursor(std::string_view cursor) {
-    ListPosition position{};
-    const auto [end, failure] = std::from_chars(cursor.data(), cursor.data() + cursor.size(), position.updated_ms);
-    const auto used = static_cast<std::size_t>(end - cursor.data());
-    if (failure != std::errc() || used >= cursor.size() || cursor[used] != '.') return std::nullopt;
-    position.chat = cursor.substr(used + 1);
-    if (!ChatId::Parse(position.chat)) return std::nullopt;
-    return position;
-  }
-};
+std::optional<ChatPlace> PlaceFromCursor(std::string_view cursor) {
+  const std::size_t dot = std::min(cursor.find('.'), cursor.size());
+  const auto updated_ms = ParseNumber<std::int64_t>(cursor.substr(0, dot));
+  const auto chat = ChatId::Parse(std::string(cursor.substr(std::min(dot + 1, cursor.size()))));
+  if (!updated_ms || !chat) return std::nullopt;
+  return ChatPlace{.updated_at = Timestamp(std::chrono::milliseconds(*updated_ms)), .id = *chat};
+}
 
 }  // namespace
 
@@ -52,29 +42,19 @@ Json ChatBody(const ChatListEntry& entry) {
 }
 
 Result<Json> PageOfChats(Engine& engine, std::size_t limit, const std::optional<std::string>& cursor) {
-  std::optional<ListPosition> after;
+  std::optional<ChatPlace> after;
   if (cursor) {
-    after = ListPosition::FromCursor(*cursor);
+    after = PlaceFromCursor(*cursor);
     if (!after) {
       return Fail(Reason::kInvalidParameter, "\"cursor\" is not one that this server gave");
     }
   }
-  auto chats = TRY(engine.ListChats());
-  std::sort(chats.begin(), chats.end(), [](const ChatListEntry& a, const ChatListEntry& b) {
-    return ListPosition::Of(a.summary).IsBefore(ListPosition::Of(b.summary));
-  });
-  auto first = chats.begin();
-  if (after) {
-    first = std::find_if(first, chats.end(),
-                         [&](const ChatListEntry& entry) { return after->IsBefore(ListPosition::Of(entry.summary)); });
-  }
-  const auto left = static_cast<std::size_t>(chats.end() - first);
-  const auto last = first + static_cast<std::ptrdiff_t>(std::min(limit, left));
+  const auto listed = TRY(engine.ListPage(after, limit));
   Json page = Json::array();
-  for (auto entry = first; entry != last; ++entry) page.push_back(ChatBody(*entry));
+  for (const ChatListEntry& entry : listed.chats) page.push_back(ChatBody(entry));
   Json next = nullptr;
-  if (last != chats.end()) {
-    next = ListPosition::Of(std::prev(last)->summary).ToCursor();
+  if (listed.next) {
+    next = CursorOf(*listed.next);
   } else {
     // Unreadable chats have no time to sort by, so they end the last page.
     const auto unreadable = TRY(engine.ListUnreadableChats());

@@ -1,8 +1,16 @@
 #include "engine/busy_chats.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 
 namespace reprise {
+namespace {
+
+// The memory of so many runs does not go back to the system by itself, because a few small pieces of it are still used.
+constexpr std::size_t kManyRuns = 256;
+
+}  // namespace
 
 Error Busy(std::optional<InteractionId> run) {
   Error error = Refused(Reason::kBusy, "an interaction is running in this chat");
@@ -97,11 +105,16 @@ void BusyChats::WorkBegan() {
 }
 
 void BusyChats::WorkEnded() {
+  bool gives_back;
   {
     const MutexLock lock(mutex_);
+    most_unfinished_ = std::max(most_unfinished_, unfinished_);
     --unfinished_;
+    gives_back = most_unfinished_ >= kManyRuns && unfinished_ <= most_unfinished_ / 8;
+    if (gives_back) most_unfinished_ = unfinished_;
   }
   changed_.notify_all();
+  if (gives_back) ::malloc_trim(0);
 }
 
 void BusyChats::Count(InteractionStatus ended) {

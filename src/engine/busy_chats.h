@@ -99,8 +99,9 @@ class BusyChats {
   std::unordered_map<ChatId, std::shared_ptr<Run>> active_ GUARDED_BY(mutex_);
   bool draining_ GUARDED_BY(mutex_) = false;  // also when stopping
   bool stopping_ GUARDED_BY(mutex_) = false;
-  std::size_t unfinished_ GUARDED_BY(mutex_) = 0;   // runs whose thread is not done, and messages about to begin
-  Engine::Counters counters_ GUARDED_BY(mutex_){};  // the totals only
+  std::size_t unfinished_ GUARDED_BY(mutex_) = 0;       // runs whose thread is not done, and messages about to begin
+  std::size_t most_unfinished_ GUARDED_BY(mutex_) = 0;  // since memory was last given back to the system
+  Engine::Counters counters_ GUARDED_BY(mutex_){};      // the totals only
 };
 
 }  // namespace reprise

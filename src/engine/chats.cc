@@ -82,8 +82,21 @@ Result<std::optional<Interaction>> Chats::Running(const ChatId& chat) {
   return std::nullopt;
 }
 
-Result<std::vector<ChatListEntry>> Chats::List() {
-  auto summaries = TRY(services_.parts.store.ListChats());
+Result<std::vector<ChatListEntry>> Chats::List() { return EntriesOf(TRY(services_.parts.store.ListChats())); }
+
+Result<ChatListPage> Chats::ListPage(const std::optional<ChatPlace>& after, std::size_t limit) {
+  auto page = TRY(services_.parts.store.ListPage(after, limit));
+  ChatListPage listed;
+  if (page.more && !page.chats.empty()) listed.next = ChatPlace::Of(page.chats.back());
+  listed.chats = TRY(EntriesOf(std::move(page.chats)));
+  // Some have a time only now.
+  std::ranges::stable_sort(listed.chats, [](const ChatListEntry& a, const ChatListEntry& b) {
+    return ChatPlace::Of(a.summary).IsBefore(ChatPlace::Of(b.summary));
+  });
+  return listed;
+}
+
+Result<std::vector<ChatListEntry>> Chats::EntriesOf(std::vector<ChatSummary> summaries) {
   std::map<ChatId, WaitingQuestions> waiting;
   for (const PendingApproval& each : answers_.Approvals()) ++waiting[each.chat_id].approvals;
   for (const PendingInput& each : answers_.Inputs()) ++waiting[each.chat_id].inputs;
@@ -130,49 +143,6 @@ ChatListEntry Chats::EntryOf(ChatSummary summary, const WaitingQuestions& waitin
   if (!summary.head) FillFromBegun(summary, run->Snapshot());
   summary.model = run->model();
   return {.summary = std::move(summary), .status = run->status(), .waiting = count, .jobs = jobs};
-}
-
-Result<SearchResult> Chats::Search(const std::string& text, const std::optional<ChatId>& chat, std::size_t limit) {
-  constexpr std::chrono::seconds kLongest{5};
-  if (text.empty()) return Fail(ErrorCode::kInvalidArgument, "there is nothing to look for");
-  std::vector<ChatListEntry> chats;
-  if (chat) {
-    chats.push_back(TRY(ListEntryOf(*chat)));
-  } else {
-    chats = TRY(List());
-  }
-  const TextSearch search(text, {});
-  const auto until = std::chrono::steady_clock::now() + kLongest;
-  SearchResult result;
-  for (const ChatListEntry& entry : chats) {
-    // A chat that is damaged or deleted meanwhile hides no other. Runs of other processes are not searched.
-    const auto run = busy_.RunOf(entry.summary.id);
-    auto reader = OpenHistory(services_.parts.store, entry.summary.id, {.all_branches = true}, HistoryStates::kNone,
-                              run ? std::optional(run->Snapshot()) : std::nullopt);
-    if (!reader) continue;
-    std::vector<SearchMatch> found;
-    while (std::chrono::steady_clock::now() < until) {
-      const auto next = (*reader)->Next();
-      if (!next || !*next) break;
-      const auto json = ParseJson((*next)->json);
-      const auto interaction = json ? InteractionFromJson(*json) : Fail(json.error());
-      if (!interaction) continue;
-      for (TextMatch& match : search.In(*interaction)) {
-        found.push_back({.chat_id = entry.summary.id,
-                         .title = entry.summary.title,
-                         .interaction_id = interaction->id,
-                         .superseded = (*next)->superseded,
-                         .where = std::string(match.where),
-                         .snippet = std::move(match.snippet)});
-      }
-    }
-    result.matches.insert(result.matches.end(), std::make_move_iterator(found.rbegin()),
-                          std::make_move_iterator(found.rend()));
-    result.truncated = result.matches.size() > limit || std::chrono::steady_clock::now() >= until;
-    if (result.truncated) break;
-  }
-  if (result.matches.size() > limit) result.matches.resize(limit, result.matches.front());
-  return result;
 }
 
 Result<EditPreview> Chats::PreviewEdit(const ChatId& chat, InteractionId interaction) {

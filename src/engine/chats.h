@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +20,8 @@
 
 namespace reprise {
 
+class TextSearch;
+
 // Reads chats, and changes them while they are idle. The functions work as those of Engine. Thread-safe.
 class Chats {
  public:
@@ -36,6 +39,7 @@ class Chats {
   Result<std::unique_ptr<HistoryReader>> ReadHistory(const ChatId& chat, const HistoryRange& range,
                                                      HistoryStates states);
   Result<std::vector<ChatListEntry>> List();
+  Result<ChatListPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit);
   Result<ChatListEntry> ListEntryOf(const ChatId& chat);
   Result<SearchResult> Search(const std::string& text, const std::optional<ChatId>& chat, std::size_t limit);
   Result<EditPreview> PreviewEdit(const ChatId& chat, InteractionId interaction);
@@ -66,9 +70,13 @@ class Chats {
                                  std::optional<InteractionId> edited_from, const std::vector<SpokenTurn>& turns);
 
  private:
+  using SteadyClock = std::chrono::steady_clock;
   // The chat's running interaction so far, in this process or another one.
   Result<std::optional<Interaction>> Running(const ChatId& chat);
   // Joins the stored summary with the chat's run. `elsewhere` is the run of another process in it.
+  // Adds the matches in one chat.
+  void SearchIn(const ChatSummary& chat, const TextSearch& search, SteadyClock::time_point until, SearchResult& result);
+  Result<std::vector<ChatListEntry>> EntriesOf(std::vector<ChatSummary> summaries);
   ChatListEntry EntryOf(ChatSummary summary, const WaitingQuestions& waiting, std::optional<InteractionId> elsewhere);
   void Changed(ChatChange::Kind kind, const ChatId& chat) { services_.changes.Add(kind, chat); }
   // Writes an audit line for an act of a person that is no call.

@@ -365,6 +365,9 @@ Result<ToldRequest> Engine::ToldBy(const ChatId& chat, InteractionId interaction
 }
 
 Result<std::vector<ChatListEntry>> Engine::ListChats() { return impl_->chats.List(); }
+Result<ChatListPage> Engine::ListPage(const std::optional<ChatPlace>& after, std::size_t limit) {
+  return impl_->chats.ListPage(after, limit);
+}
 
 std::optional<InteractionId> Engine::RunningIn(const ChatId& chat) const {
   const auto run = impl_->busy.RunOf(chat);

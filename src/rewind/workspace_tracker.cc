@@ -1,10 +1,8 @@
 #include "rewind/workspace_tracker.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <malloc.h>
 #include <sys/inotify.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include <utility>
 
 #include "base/logging.h"
+#include "base/posix_file_system.h"
 #include "crypto/digest.h"
 #include "domain/codec.h"
 #include "tools/files/run_by_others.h"
@@ -43,17 +42,6 @@ std::int64_t CoarseNow() {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
   return Nanoseconds(now);
-}
-
-// Whether inotify reports all changes here, because no other kernel can write to this file system.
-bool TellsOfChanges(int fd) {
-  struct statfs system {};
-  if (::fstatfs(fd, &system) != 0) return false;
-  constexpr std::array<unsigned long, 9> kLocal{EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,      BTRFS_SUPER_MAGIC,
-                                                TMPFS_MAGIC,      F2FS_SUPER_MAGIC,     OVERLAYFS_SUPER_MAGIC,
-                                                RAMFS_MAGIC,      0x2fc12fc1 /* ZFS */, 0xca451a4e /* bcachefs */};
-  const auto type = static_cast<unsigned long>(system.f_type) & 0xffffffffUL;
-  return std::ranges::find(kLocal, type) != kLocal.end();
 }
 
 bool IsTracked(const struct stat& status) {
@@ -190,7 +178,7 @@ bool WorkspaceTracker::Build(const std::stop_token& stop) {
   if (!root || ::fstat(root.get(), &status) != 0) return false;
   root_inode_ = status.st_ino;
   root_device_ = status.st_dev;
-  if (TellsOfChanges(root.get())) inotify_ = UniqueFd(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  if (InotifyTellsAll(root.get())) inotify_ = UniqueFd(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
   looked_at_ = CoarseNow();
   if (!AddDirectory("", nullptr, stop)) {
     const bool stopped = stop.stop_requested();

@@ -225,6 +225,12 @@ void IndexWriter::WriteNow(const ChatId& chat) {
   wake_.notify_one();
 }
 
+bool IndexWriter::IsLate(const std::stop_token& stop) {
+  if (!stop.stop_requested()) return false;
+  if (!end_) end_ = Clock::now() + at_end_;
+  return Clock::now() >= *end_;
+}
+
 void IndexWriter::Run(const std::stop_token& stop) {
   BecomeBackgroundThread();
   MutexLock lock(mutex_);
@@ -236,7 +242,10 @@ void IndexWriter::Run(const std::stop_token& stop) {
     std::set<ChatId> batch = std::exchange(now_, {});
     if (stop.stop_requested() || Clock::now() >= due()) batch.merge(std::exchange(later_, {}));
     lock.unlock();
-    for (const ChatId& chat : batch) Guarded("the writing of an index", [&] { write_(chat); });
+    for (const ChatId& chat : batch) {
+      if (IsLate(stop)) break;
+      Guarded("the writing of an index", [&] { write_(chat); });
+    }
     lock.lock();
   }
 }

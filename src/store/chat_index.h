@@ -48,9 +48,11 @@ Result<ChatIndex> ChatIndexFromJson(const ChatId& chat, std::string_view text);
 class IndexWriter {
  public:
   using Write = std::function<void(const ChatId&)>;
-  // `delay`: the longest time that a chat waits.
-  IndexWriter(std::chrono::milliseconds delay, Write write) : delay_(delay), write_(std::move(write)) {}
-  // Writes everything that is still scheduled, at once. REQUIRES: nothing more is scheduled.
+  // `delay`: the longest time that a chat waits. `at_end`: the longest time that the destructor takes.
+  IndexWriter(std::chrono::milliseconds delay, Write write, std::chrono::milliseconds at_end = std::chrono::seconds(5))
+      : delay_(delay), at_end_(at_end), write_(std::move(write)) {}
+  // Writes what is still scheduled, at once. After `at_end` the rest is left out, because the interactions have it too.
+  // REQUIRES: nothing more is scheduled.
   ~IndexWriter() = default;
   IndexWriter(const IndexWriter&) = delete;  // its thread refers to it
   IndexWriter& operator=(const IndexWriter&) = delete;
@@ -65,13 +67,16 @@ class IndexWriter {
 
   bool StartThread() REQUIRES(mutex_);
   void Run(const std::stop_token& stop);
+  // Whether the end takes too long.
+  bool IsLate(const std::stop_token& stop);
 
-  const std::chrono::milliseconds delay_;
+  const std::chrono::milliseconds delay_, at_end_;
   const Write write_;
   Mutex mutex_;
   std::condition_variable_any wake_;
   std::set<ChatId> now_ GUARDED_BY(mutex_), later_ GUARDED_BY(mutex_);
   Clock::time_point first_ GUARDED_BY(mutex_){}, latest_ GUARDED_BY(mutex_){};  // when a chat was scheduled for later
+  std::optional<Clock::time_point> end_;                                        // of the thread alone
   std::jthread thread_;  // last, so that it ends before what it uses
 };
 

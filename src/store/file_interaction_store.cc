@@ -19,6 +19,9 @@ namespace {
 // Long states are assembled from many files. The others are one file each, so only those of the few chats in use are
 // kept.
 constexpr std::size_t kLongStatesBytes = 64u << 20, kShortStatesBytes = 512u << 10;
+// Each file that is prepared holds a descriptor while its interaction runs. If so many run, those cost more than a
+// save.
+constexpr std::size_t kMostPrepared = 512;
 constexpr std::size_t kEntryBytes = 512;  // the cost of keeping a state, besides its size
 
 Result<void> PrepareRoot(const FileInteractionStore::Options& options) {
@@ -55,6 +58,9 @@ FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<Dire
       long_states_(kLongStatesBytes),
       short_states_(kShortStatesBytes),
       running_(options_.file_system, RunningFile(options_.root)),
+      list_({.list = [this] { return files_.ListChats(); },
+             .load = [this](const ChatId& chat) { return LoadListed(chat); },
+             .watch = [this] { return options_.file_system.Watch(options_.root); }}),
       save_preparer_({.create_file = [this](const ChatId& chat,
                                             InteractionId id) { return files_.CreateInteractionFile(chat, id); },
                       .sync_chat = [this](const ChatId& chat) { return files_.SyncChatDirectory(chat); },
@@ -184,6 +190,7 @@ Result<bool> FileInteractionStore::MakeDirectories(const ChatId& chat, HeldChat&
 
 void FileInteractionStore::Retire(const ChatId& chat, const HeldChat& held) {
   held->retired = true;
+  list_.Touch(chat);
   const MutexLock lock(chats_mutex_);
   const auto found = chats_.find(chat);
   if (found != chats_.end() && found->second == held.state) chats_.erase(found);
@@ -221,8 +228,8 @@ Result<InteractionId> FileInteractionStore::ReserveInteraction(const ChatId& cha
     // A chat with two checkpoints and no chat.json would look like one that has lost it.
     state.index_must_last = !state.numbers.empty();
     if (state.has_index && state.index_must_last && !state.index_durable) index_writer_.WriteNow(chat);
-    state.preparation =
-        save_preparer_.Prepare(chat, id, /*sync_names=*/!state.names_durable && !SyncReachesNames(held));
+    state.preparation = save_preparer_.Prepare(
+        chat, id, {.file = running_.count() < kMostPrepared, .names = !state.names_durable && !SyncReachesNames(held)});
     state.prepared_number = id.number();
   }
   return id;
@@ -336,6 +343,7 @@ Result<std::string> FileInteractionStore::SaveHeld(const Interaction& interactio
   held->parents.insert_or_assign(number, links.parent ? links.parent->number() : 0);
   AddToIndex(held->index, interaction, written->digest);
   held->numbers.insert(number);
+  list_.Touch(interaction.chat_id);
   held->next_number = std::max(held->next_number, number + 1);
   if (held->unproven && held->unproven->id == interaction.id) held->unproven.reset();  // replaced
   EndJournal(interaction.chat_id, interaction.id, *held.state);
@@ -576,6 +584,7 @@ Result<ChatSummary> FileInteractionStore::ReplaceIndexDurably(HeldChat& held, Ch
   held->index_on_disk = true;
   held->index_durable = true;
   held->index = std::move(index);
+  list_.Touch(held->index.summary.id);
   return held->index.summary;
 }
 
@@ -906,37 +915,6 @@ void FileInteractionStore::CheckHistory(const ChatIndex& index, const std::vecto
     chat.damaged.push_back({.id = id, .error = std::move(error), .parent_id = files_.ClaimedParent(chat_id, id)});
   }
   std::ranges::sort(chat.damaged, {}, &DamagedInteraction::id);
-}
-
-Result<std::vector<ChatSummary>> FileInteractionStore::ListChats() {
-  auto chats = files_.ListChats();
-  if (!chats && IsNotFound(chats.error()) && options_.access == Access::kFallback) chats.emplace();
-  if (!chats) return Fail(std::move(chats.error()));
-  std::vector<ChatSummary> summaries;
-  for (const ChatId& chat : *chats) {
-    auto summary = LoadSummary(chat);
-    if (summary) summaries.push_back(*std::move(summary));
-  }
-  std::ranges::sort(summaries, [](const ChatSummary& a, const ChatSummary& b) {
-    return a.updated_at != b.updated_at ? a.updated_at > b.updated_at : a.id < b.id;
-  });
-  return summaries;
-}
-
-Result<std::vector<UnreadableChat>> FileInteractionStore::ListUnreadableChats() {
-  auto chats = files_.ListChats();
-  if (!chats && IsNotFound(chats.error()) && options_.access == Access::kFallback) chats.emplace();
-  if (!chats) return Fail(std::move(chats.error()));
-  std::ranges::sort(*chats);
-  std::vector<UnreadableChat> unreadable;
-  for (ChatId& chat : *chats) {
-    auto summary = LoadSummary(chat);
-    if (summary || IsNotFound(summary.error())) continue;
-    LogError("a chat cannot be listed",
-             {{"chat", chat.str()}, {"reason", summary.error().reason}, {"detail", summary.error().detail}});
-    unreadable.push_back({std::move(chat), std::move(summary.error())});
-  }
-  return unreadable;
 }
 
 }  // namespace reprise

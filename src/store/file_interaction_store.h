@@ -16,6 +16,7 @@
 #include "reprise/interaction_store.h"
 #include "store/chat_files.h"
 #include "store/chat_index.h"
+#include "store/chat_list.h"
 #include "store/data_folder.h"
 #include "store/file_journal.h"
 #include "store/linked_state.h"
@@ -90,6 +91,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   Result<std::optional<AgentState>> LoadFinalState(const ChatId& chat, InteractionId id) override;
   Result<std::optional<AgentState>> LoadPreviousState(const ChatId& chat, InteractionId id) override;
   Result<std::vector<ChatSummary>> ListChats() override;
+  Result<ChatPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit) override;
   Result<std::vector<UnreadableChat>> ListUnreadableChats() override;
   Result<ChatSummary> ChangeChat(const ChatId& chat, const ChatSettings& settings) override;
   Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) override;
@@ -234,6 +236,8 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   void OutlineAll(const std::set<std::uint32_t>& numbers, std::optional<InteractionId> leaf, Tree& tree,
                   ChatOutline& outline) const;
   Result<InteractionJson> ReadJson(const ChatId& chat, const ChatOutline::Entry& entry, State state);
+  // The summary for a list, without keeping the chat in memory.
+  Result<ChatSummary> LoadListed(const ChatId& chat);
   Result<ChatSummary> AddWhole(const IncomingChat& chat);
   Result<std::vector<InteractionId>> BranchUpTo(const ChatId& chat, InteractionId last);
   void CheckHistory(const ChatIndex& index, const std::vector<StoredInteraction>& stored, Chat& chat) const;
@@ -254,6 +258,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   StateCache<KnownState> long_states_;  // synchronises itself
   StateCache<KeptState> short_states_;  // synchronises itself; the last one saved in each chat
   RunningList running_;                 // synchronises itself
+  ChatList list_;                       // synchronises itself; of kServer
   Mutex fork_mutex_;                    // held while a whole chat is added; taken before a chat's locks
   Mutex chats_mutex_;
   std::unordered_map<ChatId, std::shared_ptr<ChatState>> chats_ GUARDED_BY(chats_mutex_);

@@ -65,6 +65,11 @@ void RunningList::Adopt(const std::vector<Entry>& found, bool all) {
   complete_ = all;
 }
 
+std::size_t RunningList::count() {
+  const MutexLock lock(mutex_);
+  return running_.size();
+}
+
 Result<void> RunningList::Begin(const ChatId& chat, InteractionId interaction) {
   const MutexLock lock(mutex_);
   const bool is_new = running_.emplace(chat, interaction).second;

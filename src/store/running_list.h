@@ -36,6 +36,9 @@ class RunningList {
   // takes it up. Before ReadLast: always false, and ReadLast returns nullopt if the list does not have it.
   bool Notice(const ChatId& chat, InteractionId interaction);
 
+  // The number of unfinished interactions that are known.
+  std::size_t count();
+
   // When this returns ok, the line is in the file; after a power loss only if Sync was called.
   Result<void> Begin(const ChatId& chat, InteractionId interaction);
   Result<void> Sync();

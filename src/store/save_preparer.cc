@@ -16,10 +16,12 @@ SavePreparer::~SavePreparer() {
   wake_.notify_one();
 }
 
-SavePreparation SavePreparer::Prepare(const ChatId& chat, InteractionId interaction, bool sync_names) {
-  Job job{.chat = chat, .interaction = interaction, .sync_names = sync_names};
-  SavePreparation preparation{.file = job.file.get_future(), .names = {}};
-  if (sync_names) preparation.names = job.names.get_future();
+SavePreparation SavePreparer::Prepare(const ChatId& chat, InteractionId interaction, What what) {
+  if (!what.file && !what.names) return {};
+  Job job{.chat = chat, .interaction = interaction, .what = what};
+  SavePreparation preparation;
+  if (what.file) preparation.file = job.file.get_future();
+  if (what.names) preparation.names = job.names.get_future();
   {
     const MutexLock lock(mutex_);
     try {
@@ -48,8 +50,10 @@ void SavePreparer::Run() {
 
 // The files first, because a save begins with them and waits for the names only at its end.
 void SavePreparer::Do(std::vector<Job> batch) {
-  for (Job& job : batch) job.file.set_value(calls_.create_file(job.chat, job.interaction));
-  std::erase_if(batch, [](const Job& job) { return !job.sync_names; });
+  for (Job& job : batch) {
+    if (job.what.file) job.file.set_value(calls_.create_file(job.chat, job.interaction));
+  }
+  std::erase_if(batch, [](const Job& job) { return !job.what.names; });
   if (batch.empty()) return;
   std::vector<Result<void>> results;
   results.reserve(batch.size());

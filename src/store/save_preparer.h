@@ -33,13 +33,16 @@ class SavePreparer {
   SavePreparer& operator=(const SavePreparer&) = delete;
 
   // REQUIRES: the chat's directories exist. No result is valid() if the system has no thread left.
-  SavePreparation Prepare(const ChatId& chat, InteractionId interaction, bool sync_names);
+  struct What {
+    bool file = true, names = true;
+  };
+  SavePreparation Prepare(const ChatId& chat, InteractionId interaction, What what);
 
  private:
   struct Job {
     ChatId chat;
     InteractionId interaction;
-    bool sync_names;
+    What what;
     std::promise<Result<AtomicFile>> file{};
     std::promise<Result<void>> names{};
   };

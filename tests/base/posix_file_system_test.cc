@@ -32,6 +32,28 @@ ErrorCode CodeOf(const Result<T>& result) {
 
 }  // namespace
 
+TEST_CASE("PosixFileSystem: a watch tells which directories come and go", "[base]") {
+  const TempDirectory folder;
+  PosixFileSystem disk;
+  REQUIRE(disk.CreateDirectory(folder.File("watched")));
+  const auto watch = disk.Watch(folder.File("watched"));
+  if (watch == nullptr) return;  // a file system that other machines may share
+  CHECK(watch->Take()->empty());
+  REQUIRE(disk.CreateDirectory(folder.File("watched/new")));
+  REQUIRE(disk.CreateDirectory(folder.File("watched/new/below")));
+  WriteFile(disk, folder.File("watched/file"), "");
+  REQUIRE(disk.Rename(folder.File("watched/new"), folder.File("away")));
+  REQUIRE(disk.Rename(folder.File("away"), folder.File("watched/back")));
+  const auto changes = watch->Take();
+  REQUIRE(changes);
+  std::string told;
+  for (const auto& each : *changes) told += (each.is_there ? "+" : "-") + each.name + " ";
+  CHECK(told == "+new -new +back ");
+  REQUIRE(disk.Rename(folder.File("watched"), folder.File("moved")));
+  CHECK_FALSE(watch->Take());
+  CHECK(disk.Watch(folder.File("watched")) == nullptr);
+}
+
 TEST_CASE("PosixFileSystem: reads what was written", "[base]") {
   const TempDirectory folder;
   PosixFileSystem disk;

@@ -166,6 +166,30 @@ TEST_CASE("FileInteractionStore: a second server in the folder is refused", "[st
   CHECK(FileInteractionStore::Open({.root = data.root(), .keys = data.keys, .file_system = disk}));
 }
 
+TEST_CASE("FileInteractionStore: chats that somebody moves by hand are in the next list", "[store]") {
+  DataFolder data;
+  data.SaveThree();
+  const auto names = [&] {
+    std::string text;
+    const auto chats = data.store->ListChats();
+    REQUIRE(chats);
+    for (const ChatSummary& chat : *chats) text += chat.id.str() + " ";
+    return text;
+  };
+  CHECK(names() == "chat1 ");
+  const fs::path there = ChatDirectory(data.root(), Chat1()), away = data.folder.File("away");
+  fs::rename(there, away);
+  CHECK(names().empty());
+  fs::rename(away, there);
+  CHECK(names() == "chat1 ");
+  const ChatId other = *ChatId::Parse("another");
+  // First by its name too, if both are of one millisecond.
+  REQUIRE(data.store->CreateChat(other, {.title = "Other"}));
+  CHECK(names() == "another chat1 ");
+  fs::remove_all(ChatDirectory(data.root(), other));
+  CHECK(names() == "chat1 ");
+}
+
 TEST_CASE("FileInteractionStore: a reader sees the saves of a server and writes nothing", "[store]") {
   DataFolder data;
   data.SaveThree();

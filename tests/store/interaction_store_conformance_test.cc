@@ -240,6 +240,14 @@ TEST_CASE("InteractionStore: chats are listed by their last change", "[store]") 
       std::string order;
       for (const ChatSummary& chat : *chats) order += chat.id.str();
       CHECK(order == "bca");
+      const auto page = under_test.store().ListPage(std::nullopt, 2);
+      REQUIRE(page);
+      CHECK(page->chats == std::vector(chats->begin(), chats->begin() + 2));
+      CHECK(page->more);
+      const auto rest = under_test.store().ListPage(ChatPlace::Of(page->chats.back()), 2);
+      REQUIRE(rest);
+      CHECK(rest->chats == std::vector(chats->begin() + 2, chats->end()));
+      CHECK_FALSE(rest->more);
       under_test.Reopen();
     }
   });

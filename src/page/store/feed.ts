@@ -21,12 +21,14 @@ export function start(): void {
   startNavigation();
 }
 
-export async function readChats(): Promise<Map<string, Chat>> {
+// `show` is given the newest ones as soon as they are known.
+export async function readChats(show?: (newest: Map<string, Chat>) => void): Promise<Map<string, Chat>> {
   const chats = new Map<string, Chat>();
   for (let cursor = ""; ;) {
     const page = await get<ChatList>(`/chats?limit=500${cursor}`);
     for (const chat of page.chats) if ("title" in chat) chats.set(chat.id, chat);
     if (!page.next) return chats;
+    if (!cursor) show?.(new Map(chats));
     cursor = `&cursor=${encodeURIComponent(page.next)}`;
   }
 }
@@ -36,7 +38,9 @@ async function readAll(): Promise<void> {
   const news: [string, ChatChange][] = [];
   meanwhile = news;
   await attempt(async () => {
-    const chats = await readChats();
+    const chats = await readChats((newest) => {
+      if (cache.chats.size === 0) cache.set({ chats: newest, version: cache.version + 1 });
+    });
     cache.set({ chats, version: cache.version + 1 });
     const waiting = await get<{ approvals: PendingApproval[]; inputs: PendingInput[] }>("/approvals");
     cache.set({

@@ -61,8 +61,13 @@ export function knownFolders(): string[] {
   const { version, tools } = cache;
   const own = tools?.workspace;
   if (found.version === version && found.own === own) return found.folders;
-  const chats = [...cache.chats.values()].sort((a, b) => Date.parse(b.updated_at) - Date.parse(a.updated_at));
-  const folders = [...new Set([...chats.map((chat) => chat.workspace ?? own), own].filter((folder): folder is string => Boolean(folder)))];
+  const newest = new Map<string, string>(); // the time of each folder's newest chat
+  for (const chat of cache.chats.values()) {
+    const folder = chat.workspace ?? own;
+    if (folder && chat.updated_at > (newest.get(folder) ?? "")) newest.set(folder, chat.updated_at);
+  }
+  if (own && !newest.has(own)) newest.set(own, "");
+  const folders = [...newest].sort(([, a], [, b]) => (a < b ? 1 : a > b ? -1 : 0)).map(([folder]) => folder);
   found = { version, own, folders };
   return folders;
 }

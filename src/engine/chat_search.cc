@@ -1,0 +1,63 @@
+// The search through all chats.
+#include <chrono>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "domain/codec.h"
+#include "engine/chats.h"
+#include "engine/history.h"
+
+namespace reprise {
+
+void Chats::SearchIn(const ChatSummary& chat, const TextSearch& search, SteadyClock::time_point until,
+                     SearchResult& result) {
+  // A chat that is damaged or deleted meanwhile hides no other. Runs of other processes are not searched.
+  const auto run = busy_.RunOf(chat.id);
+  auto reader = OpenHistory(services_.parts.store, chat.id, {.all_branches = true}, HistoryStates::kNone,
+                            run ? std::optional(run->Snapshot()) : std::nullopt);
+  if (!reader) return;
+  std::vector<SearchMatch> found;
+  while (SteadyClock::now() < until) {
+    const auto next = (*reader)->Next();
+    if (!next || !*next) break;
+    const auto json = ParseJson((*next)->json);
+    const auto interaction = json ? InteractionFromJson(*json) : Fail(json.error());
+    if (!interaction) continue;
+    for (TextMatch& match : search.In(*interaction)) {
+      found.push_back({.chat_id = chat.id,
+                       .title = chat.title,
+                       .interaction_id = interaction->id,
+                       .superseded = (*next)->superseded,
+                       .where = std::string(match.where),
+                       .snippet = std::move(match.snippet)});
+    }
+  }
+  result.matches.insert(result.matches.end(), std::make_move_iterator(found.rbegin()),
+                        std::make_move_iterator(found.rend()));
+}
+
+Result<SearchResult> Chats::Search(const std::string& text, const std::optional<ChatId>& chat, std::size_t limit) {
+  constexpr std::chrono::seconds kLongest{5};
+  constexpr std::size_t kAtOnce = 500;  // most searches find enough in the newest chats
+  if (text.empty()) return Fail(ErrorCode::kInvalidArgument, "there is nothing to look for");
+  const TextSearch search(text, {});
+  const auto until = SteadyClock::now() + kLongest;
+  SearchResult result;
+  ChatListPage page;
+  if (chat) page.chats.push_back(TRY(ListEntryOf(*chat)));
+  do {
+    if (!chat) page = TRY(ListPage(page.next, kAtOnce));
+    for (const ChatListEntry& entry : page.chats) {
+      SearchIn(entry.summary, search, until, result);
+      result.truncated = result.matches.size() > limit || SteadyClock::now() >= until;
+      if (result.truncated) break;
+    }
+  } while (page.next && !result.truncated);
+  if (result.matches.size() > limit) result.matches.resize(limit, result.matches.front());
+  return result;
+}
+
+}  // namespace reprise
