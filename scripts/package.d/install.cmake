@@ -14,10 +14,11 @@ install(DIRECTORY schemas DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PAT
 install(DIRECTORY schemas DESTINATION ${CMAKE_INSTALL_DATADIR}/reprise FILES_MATCHING PATTERN *.json)
 
 # systemd looks for users' units below share of /usr, /usr/local and ~/.local. The prefix may be set as late as by
-# `cmake --install --prefix`.
+# `cmake --install --prefix`, by several at a time, so the unit is written in its place.
+install(FILES ${CMAKE_CURRENT_LIST_DIR}/reprise.socket DESTINATION ${CMAKE_INSTALL_DATADIR}/systemd/user)
 install(CODE "set(BINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
-  configure_file(\"${CMAKE_CURRENT_LIST_DIR}/reprise.service.in\" \"${PROJECT_BINARY_DIR}/generated/reprise.service\" @ONLY)")
-install(FILES ${PROJECT_BINARY_DIR}/generated/reprise.service ${CMAKE_CURRENT_LIST_DIR}/reprise.socket
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/systemd/user)
+  set(UNIT \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/systemd/user/reprise.service\")
+  configure_file(\"${CMAKE_CURRENT_LIST_DIR}/reprise.service.in\" \"\$ENV{DESTDIR}\${UNIT}\" @ONLY)
+  list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${UNIT}\")")
 
 include(${CMAKE_CURRENT_LIST_DIR}/debian.cmake)

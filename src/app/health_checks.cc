@@ -14,12 +14,14 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/checks.h"
 #include "app/factories.h"
 #include "app/keys.h"
 #include "approval/rules.h"
+#include "base/authorities.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/private_file.h"
@@ -203,13 +205,36 @@ Finding CheckDocuments() {
   return Passed("documents", "text of PDF and office documents can be read, in the sandbox");
 }
 
-Finding CheckCurl() {
-  void* library = ::dlopen(kCurlLibrary, RTLD_LAZY | RTLD_LOCAL);
-  const std::string name = kCurlLibrary;
-  if (library == nullptr)
-    return Failed("curl library", name + " cannot be loaded, so no provider can be reached; install libcurl");
-  ::dlclose(library);
-  return Passed("curl library", name + " can be loaded");
+// The libraries that are loaded when they are needed.
+Finding CheckLibraries() {
+  const auto loads = [](const char* name) { return ::dlopen(name, RTLD_NOW | RTLD_LOCAL) != nullptr; };
+  if (!loads(kCurlLibrary)) {
+    return Failed("libraries",
+                  std::string(kCurlLibrary) + " cannot be loaded, so no provider can be reached; install libcurl");
+  }
+  std::string missing;
+  const std::pair<const char*, std::string> others[] = {{kEditLibrary, "the terminal client"},
+                                                        {kYamlLibrary, "skills"},
+                                                        {kSqliteLibrary, "sessions of goose, opencode"},
+                                                        {kPostgresLibrary, "chats in PostgreSQL"},
+                                                        {kHiredisLibrary, "Redis"},
+                                                        {kSslLibrary, "Redis over TLS"}};
+  for (const auto& [name, purpose] : others) {
+    if (!loads(name)) missing += (missing.empty() ? "" : ", ") + (name + (" (" + purpose + ")"));
+  }
+  if (missing.empty()) return Passed("libraries", "all that are loaded when needed can be loaded");
+  return Doubtful("libraries", "cannot be loaded: " + missing + "; install those whose purpose you have");
+}
+
+Finding CheckAuthorities() {
+  const std::string file = AuthoritiesFile();
+  if (file.empty()) {
+    return Doubtful("certificates",
+                    "no certificate authorities are found, so HTTPS fails; install ca-certificates, or name a file in "
+                    "SSL_CERT_FILE");
+  }
+  return ::access(file.c_str(), R_OK) == 0 ? Passed("certificates", "HTTPS trusts those of " + file)
+                                           : Failed("certificates", file + " cannot be read, so HTTPS fails");
 }
 
 Finding CheckModelSetting(const Options& options) {
@@ -297,10 +322,10 @@ std::optional<Finding> CheckToolRules(const Options& options) {
 }  // namespace
 
 std::vector<Finding> CheckHealth(const Options& options) {
-  std::vector<Finding> findings = {
-      CheckKeyFile(options),      CheckToken(options),   CheckDataFolder(options), CheckLock(options),
-      CheckWorkspace(options),    CheckSandbox(options), CheckDocuments(),         CheckCurl(),
-      CheckModelSetting(options), CheckPort(options)};
+  std::vector<Finding> findings = {CheckKeyFile(options),      CheckToken(options),     CheckDataFolder(options),
+                                   CheckLock(options),         CheckWorkspace(options), CheckSandbox(options),
+                                   CheckDocuments(),           CheckLibraries(),        CheckAuthorities(),
+                                   CheckModelSetting(options), CheckPort(options)};
   if (auto rules = CheckToolRules(options)) findings.push_back(*std::move(rules));
   return findings;
 }

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/authorities.h"
 #include "base/logging.h"
 #include "base/public_address.h"
 #include "base/text.h"
@@ -99,6 +100,7 @@ void CurlTransfer::SetConnection() {
   if (request_.public_addresses_only || IsLoopbackHost(HostOf(request_.url))) Set(CURLOPT_PROXY, "");
   Set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   Set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  if (const std::string file = AuthoritiesFile(); !file.empty()) Set(CURLOPT_CAINFO, file.c_str());
   Set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
   Set(CURLOPT_TCP_NODELAY, 1L);
   Set(CURLOPT_NOSIGNAL, 1L);

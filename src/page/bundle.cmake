@@ -10,7 +10,7 @@ set(ENV{NODE_PATH} "/usr/share/nodejs:/usr/lib/nodejs:/usr/share/javascript")
 set(HOW --bundle --minify --target=es2021 --main-fields=module,main --charset=utf8 --legal-comments=none --log-level=warning)
 # The highlighter runs in a worker, so it is a file of its own, whose name the page has to know.
 execute_process(
-  COMMAND ${ESBUILD} ${SOURCE}/markdown/highlighter.ts ${HOW} --format=iife --entry-names=[hash] --outdir=${OUT}/bundle
+  COMMAND ${ESBUILD} ${SOURCE}/markdown/highlighter.ts ${HOW} --format=iife --entry-names=[hash] --metafile=${OUT}/meta_highlighter.json --outdir=${OUT}/bundle
   WORKING_DIRECTORY ${SOURCE}/../..
   COMMAND_ERROR_IS_FATAL ANY)
 file(GLOB HIGHLIGHTER RELATIVE ${OUT}/bundle ${OUT}/bundle/*.js)

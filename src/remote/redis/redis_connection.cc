@@ -16,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/authorities.h"
 #include "base/text.h"
 #include "base/try.h"
 
@@ -179,6 +180,9 @@ Result<std::shared_ptr<const RedisTls>> RedisTls::Make(const std::string& ca_fil
   library->control(tls->context_, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, nullptr);
   library->set_verify(tls->context_, SSL_VERIFY_PEER, nullptr);
   library->trust_system(tls->context_);
+  if (const std::string file = AuthoritiesFile(); !file.empty()) {
+    library->trust_file(tls->context_, file.c_str(), nullptr);
+  }
   if (!ca_file.empty() && library->trust_file(tls->context_, ca_file.c_str(), nullptr) != 1) {
     return Fail(ErrorCode::kInvalidArgument, "no certificates can be read from " + ca_file);
   }

@@ -200,6 +200,16 @@ const Mounts::value_type* Above(const Mounts& mounts, const fs::path& path) {
 
 bool IsBind(const Mount& mount) { return mount.kind == Mount::Kind::kReadOnly || mount.kind == Mount::Kind::kWritable; }
 
+// This program and the libraries that came with it, because it runs in there too (process/listeners.h), and looks for
+// them from where it lies. Only the archive of scripts/package.d/archive has this folder; nothing otherwise.
+std::vector<std::string> OwnFiles() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  const fs::path libraries = (program.parent_path() / "../lib/reprise").lexically_normal();
+  if (error || !fs::is_directory(libraries, error)) return {};
+  return {program.string(), libraries.string()};
+}
+
 Mounts MountsFor(const Sandbox::Options& options, const std::string& home) {
   Mounts mounts;
   const fs::path workspace = options.workspace;
@@ -217,6 +227,7 @@ Mounts MountsFor(const Sandbox::Options& options, const std::string& home) {
   // /run has the sockets of services (docker, D-Bus, key agents).
   for (const char* path : kScratch) mounts[path] = {Mount::Kind::kMemory, {}};
   if (!mounts.contains(home)) mounts[home] = {Mount::Kind::kMemory, {}};
+  AddNamed(OwnFiles(), Mount::Kind::kReadOnly, mounts);
   AddNamed(options.readable_paths, Mount::Kind::kReadOnly, mounts);
   AddNamed(options.writable_paths, Mount::Kind::kWritable, mounts);
   if (!workspace.empty()) mounts[workspace] = {Mount::Kind::kWritable, options.workspace};

@@ -47,12 +47,14 @@ struct SandboxGifts {
 };
 
 // Confines commands with bubblewrap. They see only the system read-only (/usr and its like, /opt, and the parts of /etc
-// that every user may read), the workspace writable at its own path, the configured paths, and fresh /tmp, home, /run,
-// /proc and /dev in memory. They have no network, no other processes, no new privileges and a filter of system calls
-// (SyscallFilter). Hidden paths within visible ones, if they exist when a command starts, can be neither read, changed,
-// moved nor replaced, not even through a directory above them in the workspace. (Files can only be copied, not renamed,
-// into and out of such a directory.) Files that the user's own tools run by themselves (tools/files/run_by_others.h)
-// are read-only likewise. Missing paths cannot be hidden; see Look. Visible sockets can be connected to. Thread-safe.
+// Confines commands with bubblewrap. They see only the system read-only (/usr and its like, /opt, and the parts of /etc
+// that every user may read) and the libraries that came with this program, the workspace writable at its own path, the
+// configured paths, and fresh /tmp, home, /run, /proc and /dev in memory. They have no network, no other processes, no
+// new privileges and a filter of system calls (SyscallFilter). Hidden paths within visible ones, if they exist when a
+// command starts, can be neither read, changed, moved nor replaced, not even through a directory above them in the
+// workspace. (Files can only be copied, not renamed, into and out of such a directory.) Files that the user's own tools
+// run by themselves (tools/files/run_by_others.h) are read-only likewise. Missing paths cannot be hidden; see Look.
+// Visible sockets can be connected to. Thread-safe.
 class Sandbox {
  public:
   struct Options {
