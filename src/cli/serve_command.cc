@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <system_error>
 
 #include "app/checks.h"
 #include "app/embedded.h"
@@ -145,7 +146,14 @@ Exited RunServe(const CommandLine& line, const Environment& environment) {
   }
   for (const std::string& unknown : UnknownVariables(environ)) LogWarning(unknown);
   ProviderCheck providers(options);
-  return Serve(options, line, signals, providers, manager);
+  try {
+    return Serve(options, line, signals, providers, manager);
+  } catch (const std::system_error& failed) {
+    return Complain(MakeError(ErrorCode::kUnavailable,
+                              "the system gives this program no further thread; raise its "
+                              "limits (`ulimit -u`, `ulimit -v`, TasksMax): " +
+                                  std::string(failed.what())));
+  }
 }
 
 }  // namespace reprise

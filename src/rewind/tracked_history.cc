@@ -179,7 +179,8 @@ class TrackedRun final : public RunRecorder {
   bool CanRecord(const ToolTraits& traits, std::string_view arguments) const override {
     const auto effect = traits.file_effect.value_or(FileEffect::kAnything);
     // What a background job changes after its call is nobody's change.
-    if (effect == FileEffect::kAnything) return !Arguments(arguments).Boolean("background").value_or(false);
+    if (effect == FileEffect::kAnything)
+      return !Arguments(arguments).Boolean("background").value_or(false) && tracker_.IsKnown();
     const Named files = RecordedFiles(effect, arguments);
     return files.all && !files.recorded.empty();
   }

@@ -220,7 +220,7 @@ bool WorkspaceTracker::AddDirectory(const std::string& path, Findings* findings,
       if (S_ISDIR(status.st_mode)) left.push_back(below);
     }
   }
-  return true;
+  return count_ <= limits_.entries;
 }
 
 // Adds the entry, but not a directory's content.
@@ -327,10 +327,13 @@ std::optional<FileVersion> WorkspaceTracker::VersionOf(const Entry& entry, Findi
 
 bool WorkspaceTracker::Refresh(const std::stop_token& stop) {
   const MutexLock lock(mutex_);
-  if (too_large_) return false;
-  if (!built_) return Build(stop);
-  Update(nullptr);
-  return built_;
+  if (built_) Update(nullptr);  // drops it if another folder is in the workspace's place
+  return built_ || (!too_large_ && Build(stop));
+}
+
+bool WorkspaceTracker::IsKnown() {
+  const MutexLock lock(mutex_);
+  return built_ || (!too_large_ && Build({}));
 }
 
 WorkspaceChanges WorkspaceTracker::Collect(const Keep& keep, std::size_t most) {

@@ -213,6 +213,33 @@ TEST_CASE("TrackedHistory: restores a call's changes exactly, with the permissio
   CHECK(TreeOf(world.root) == changed);
 }
 
+TEST_CASE("TrackedHistory: records the first command in a workspace that was made again", "[rewind]") {
+  TempDirectory folder;
+  World::Make(folder.path());
+  World world(folder.path());
+  world.Write("precious", "one");
+  CHECK(world.During([&] { world.Write("precious", "two"); }).size() == 1);
+  fs::rename(world.root, folder.path() + "/old");
+  world.Write("precious", "three");
+  const auto changes = world.During([&] { world.Write("precious", "four"); });
+  REQUIRE(changes.size() == 1);
+  REQUIRE(world.history.Restore(kChat, Backwards(changes), "then", [] { return Result<void>(); }));
+  CHECK(ContentOf(world.root / "precious") == "three");
+}
+
+TEST_CASE("TrackedHistory: a workspace that is too large can record no command, so `auto` asks", "[rewind]") {
+  TempDirectory folder;
+  World::Make(folder.path());
+  World world(folder.path());
+  ToolTraits command;
+  command.read_only = false;
+  CHECK(world.history.Record(kChat, false)->CanRecord(command, "{}"));
+  for (int i = 0; i < 20; ++i) world.Write(std::to_string(i), "x");
+  WorkspaceTracker small(world.workspace, folder.path(), {.entries = 10});
+  TrackedHistory history(small, world.blobs, /*shared=*/false);
+  CHECK_FALSE(history.Record(kChat, false)->CanRecord(command, "{}"));
+}
+
 TEST_CASE("TrackedHistory: restores read-only folders with their content", "[rewind]") {
   TempDirectory folder;
   World::Make(folder.path());

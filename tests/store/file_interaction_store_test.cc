@@ -183,9 +183,8 @@ TEST_CASE("FileInteractionStore: chats that somebody moves by hand are in the ne
   fs::rename(away, there);
   CHECK(names() == "chat1 ");
   const ChatId other = *ChatId::Parse("another");
-  // First by its name too, if both are of one millisecond.
   REQUIRE(data.store->CreateChat(other, {.title = "Other"}));
-  CHECK(names() == "another chat1 ");
+  CHECK(names() == "chat1 another ");  // the samples are of the year 2100
   fs::remove_all(ChatDirectory(data.root(), other));
   CHECK(names() == "chat1 ");
 }
