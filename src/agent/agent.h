@@ -230,6 +230,7 @@ struct OpenCall {
 struct Interrupted {
   std::uint32_t round_index = 0;
   std::vector<OpenCall> calls{};
+  TokenUsage usage{};  // of its response, if it is not shown yet
 };
 
 struct AgentOutcome {

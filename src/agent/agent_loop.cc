@@ -170,6 +170,7 @@ Async<Result<Nothing>> AgentLoop::TakeTurn(Interrupted where) {
   if (!where.calls.empty()) {
     BeginRound();
     co_await calls_.Finish(std::move(where.calls));
+    ShowUsage(where.usage, /*of_conversation=*/true);
     turn_.span.End();
     ++turn_.round;
   }

@@ -171,13 +171,7 @@ Exited RunChat(const CommandLine& line, const Environment& environment) {
                          .leaving_advice = "reprise chat",
                          .home = environment("HOME").value_or(""),
                          .settings = settings,
-                         .settings_file = settings_file,
-                         .search = named ? std::function<int(const std::string&)>() : [&](const std::string& text) {
-                           CommandLine search = line;
-                           search.argument = text;
-                           search.limit = 50;
-                           return StatusOf(RunSearch(search, environment));
-                         }});
+                         .settings_file = settings_file});
   client.Run();
   return kExitOk;
 }

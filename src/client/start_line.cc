@@ -148,7 +148,7 @@ std::string StartLine(ServerLink& link, const ConversationStart& beginning, int 
 Status StatusOf(ServerLink& link, const ConversationStart& beginning) {
   return {.model = VisibleLine(ModelOf(link, beginning)),
           .folder = VisibleLine(FolderOf(link, beginning)),
-          .branch = VisibleLine(GitBranch(link.folder())),
+          .branch = {},
           .mode = VisibleLine(ModeOf(link, beginning)),
           .cost = {},
           .context = {}};

@@ -19,9 +19,9 @@ namespace {
 constexpr std::size_t kMostLines = 40;  // of a message shown whole
 constexpr std::size_t kPastTurns = 3;   // shown when a chat is opened
 constexpr std::size_t kMostToldOf = 3;  // files of instructions announced one by one
-constexpr std::chrono::seconds kFirstWatchAgain{1}, kLastWatchAgain{32};
-constexpr std::chrono::milliseconds kBetweenLooks{500};  // between checks that a question of another chat still waits
 constexpr std::chrono::seconds kFirstAnswer{10};
+
+constexpr std::chrono::milliseconds kBetweenLooks{500};  // between checks that a question of another chat still waits
 
 }  // namespace
 
@@ -50,7 +50,6 @@ TerminalClient::TerminalClient(Parts parts)
       home_(std::move(parts.home)),
       settings_file_(std::move(parts.settings_file)),
       keys_(parts.settings.keys),
-      search_(std::move(parts.search)),
       meanwhile_{.descriptors = [this] { return Descriptors(); },
                  .timeout_ms = [this] { return TimeoutMs(); },
                  .proceed = [this] { return Proceed(); },
@@ -76,6 +75,7 @@ void TerminalClient::Run() {
     opening_.starts_with('!') ? Say(opening_) : Obey(opening_);  // a script's text must not run as a command
   }
   while (!leaving_) {
+    if (may_leave_deleted()) LeaveDeleted();
     if (is_asked()) {
       Ask({.asked = Open().front()});
       continue;
@@ -94,7 +94,7 @@ void TerminalClient::Run() {
     switch (came) {
       case Came::kLine:
         warned_ = false;
-        if (text.find_first_not_of(" \t\n") != std::string::npos) Obey(text);
+        if (text.find_first_not_of(" \t\n") != std::string::npos) Enter(text);
         break;
       case Came::kWithdrawn:
       case Came::kKey:
@@ -173,6 +173,10 @@ void TerminalClient::Attach(bool at_start) {
   undone_.clear();
   shown_.clear();
   started_.clear();
+  own_.clear();
+  head_.clear();
+  given_back_.clear();
+  deleted_ = false;
   if (!changes_) Watch();  // before reading the chat, so that no run begins unnoticed in between
   for (const Json& model : MemberOf(link_.Models(), "models")) {
     const auto window = model.find("context_window");
@@ -181,14 +185,17 @@ void TerminalClient::Attach(bool at_start) {
   }
   const auto chat = Call("GET", path_);
   const ConversationStart beginning{.chat = chat_, .known = chat ? &*chat : nullptr, .model = model_, .home = home_};
+  elsewhere_ = chat && !link_.WorksHere(*chat);
+  folder_ = elsewhere_ ? TextMember(*chat, "workspace") : link_.folder();
+  if (elsewhere_ && folder_.empty()) folder_ = link_.workspace();
   if (at_start) screen_.Add(StartLine(link_, beginning, screen_.columns(), style_));
   about_ = StatusOf(link_, beginning);
+  about_.branch = VisibleLine(GitBranch(folder_));
   may_have_cost_ = true;
   chats_mode_.clear();
   if (chat) TakeMode(*chat);
   view_.ForgetContext();
-  elsewhere_ = chat && !link_.WorksHere(*chat);
-  if (elsewhere_) Tell("(this chat works in " + TextMember(*chat, "workspace") + ")");
+  if (elsewhere_) Tell("(this chat works in " + folder_ + ")");
   TellOfInstructions();
   if (!chat && !chat.error().Is(Reason::kNotFound)) return Failed(chat.error());
   if (!chat || !(*chat)["interactions"].is_array()) return;
@@ -198,7 +205,9 @@ void TerminalClient::Attach(bool at_start) {
     if (!IsRunning(TextMember(interaction, "status"))) shown_.insert(TextMember(interaction, "id"));
     if (message.empty()) continue;
     input_.editor()->Remember(message);
-    if (!IsRunning(TextMember(interaction, "status"))) turns.push_back(interaction);
+    if (IsRunning(TextMember(interaction, "status"))) continue;
+    turns.push_back(interaction);
+    head_ = TextMember(interaction, "id");
   }
   const std::size_t first = turns.size() - std::min(turns.size(), kPastTurns);
   if (first > 0) Tell("(" + std::to_string(first) + (first == 1 ? " turn" : " turns") + " before these: /history)");
@@ -241,11 +250,13 @@ void TerminalClient::Follow(const Json& chat) {
 // Begins to show an interaction that another client has started.
 void TerminalClient::FollowOne(const Json& interaction) {
   const std::string id = TextMember(interaction, "id");
+  if (id != head_) TellOfParent(TextMember(interaction, "parent_id"));
+  head_ = id;
   shown_.insert(id);
   ShowUserMessage(TextMember(interaction, "user_message"));
   auto stream = std::make_unique<RunStream>(server_, chat_);
   stream->Attach(id);
-  Begin(std::move(stream), Whose::kAnothers);
+  Begin(std::move(stream), own_.contains(id) ? Whose::kOwn : Whose::kAnothers);
 }
 
 // --- a message ---------------------------------------------------------------------------------------------------
@@ -258,6 +269,22 @@ std::string TerminalClient::AsTyped(const std::string& message) {
   if (RunsHere(message)) return " " + message;
   return message.starts_with("//") || IsOrder(message) ? "/" + message : message;
 }
+
+// A command typed behind the message that /undo has put into the line is meant as a command, and the message stays.
+void TerminalClient::Enter(const std::string& text) {
+  const std::string given_back = std::exchange(given_back_, {});
+  if (!given_back.empty() && text.starts_with(given_back)) {
+    const std::string more(Trimmed(std::string_view(text).substr(given_back.size()), " \n"));
+    if (IsOwnCommand(more.substr(0, more.find_first_of(" \n")))) {
+      draft_ = given_back_ = given_back;
+      return Obey(more);
+    }
+  }
+  Obey(text);
+}
+
+// After /undo.
+void TerminalClient::GiveBack(const std::string& message) { draft_ = given_back_ = AsTyped(message); }
 
 void TerminalClient::Obey(const std::string& text) {
   if (RunsHere(text)) return RunHere(text);
@@ -316,6 +343,11 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
     draft_ = typed;
     return;
   }
+  HearOfOthers();
+  if (may_leave_deleted()) {
+    draft_ = typed;
+    return;
+  }
   auto stream = std::make_unique<RunStream>(server_, chat_);
   stream->Start(path, body);
   if (!WaitForFirst(*stream)) return GiveUp(typed);
@@ -361,6 +393,7 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
     return;
   }
   if (!text.empty() && !screen_.is_plain()) ShowUserMessage(text);  // what was typed stays on a plain one
+  follows_ = path == path_ + "/interactions";
   Begin(std::move(stream), Whose::kOwn);
 }
 
@@ -383,7 +416,7 @@ bool TerminalClient::Proceed() {
     waiting_.clear();
     AnsweredElsewhere(asking_);
   }
-  const bool prompts_anew = !aside_.empty() || (hides_prompt_ && !running());
+  const bool prompts_anew = !aside_.empty() || (hides_prompt_ && !running()) || may_leave_deleted();
   const bool withdrawn = asking_.empty() ? is_asked() || (at_prompt_ && prompts_anew) : !Has(Open(), asking_);
   if (!withdrawn) UpdateScreen(/*at_once=*/false);
   return withdrawn;
@@ -395,44 +428,6 @@ std::vector<int> TerminalClient::Descriptors() const {
   if (changes_) descriptors.push_back(changes_->descriptor());
   for (const QueuedText& waiting : queued_) descriptors.push_back(waiting.stream->descriptor());
   return descriptors;
-}
-
-// --- other clients' runs in the chat -----------------------------------------------------------------------------
-
-void TerminalClient::Watch() {
-  changes_ = server_.Stream("GET", "/events", Json(nullptr));
-  between_watches_ = std::clamp(2 * between_watches_, kFirstWatchAgain, kLastWatchAgain);
-}
-
-// Shows runs that others begin in the chat, when no other run is shown.
-void TerminalClient::HearOfOthers() {
-  if (!changes_ && std::chrono::steady_clock::now() >= watched_from_) Watch();
-  if (!changes_) return;
-  changes_->Receive();
-  while (const auto event = changes_->Next()) {
-    if (event->name == "open") between_watches_ = {};
-    if (const Json& chat = MemberOf(event->data, "chat"); chat.is_object() && TextMember(chat, "id") == chat_) {
-      TakeMode(chat);
-    }
-    if (event->name == "interaction_started" && TextMember(event->data, "chat_id") == chat_) {
-      started_.push_back(TextMember(event->data, "interaction_id"));
-    }
-    const bool opens_again = event->name == "open" && std::exchange(catches_up_, false);
-    if (opens_again && lost_) FollowAgain();
-    if (!opens_again && event->name != "reset") continue;
-    const auto chat = server_.Call("GET", path_);
-    if (!chat) continue;
-    TakeMode(*chat);
-    for (const Json& interaction : chat->value("interactions", Json::array())) {
-      started_.push_back(TextMember(interaction, "id"));
-    }
-  }
-  if (changes_->ended()) {
-    changes_.reset();
-    catches_up_ = true;
-    watched_from_ = std::chrono::steady_clock::now() + between_watches_;
-  }
-  if (!asks_from_list_) ShowNext();  // because a run has questions of its own
 }
 
 // Polls, because no stream reports on questions of other chats.
@@ -466,7 +461,7 @@ void TerminalClient::Heard(const AgentEvent& event) {
                                event::WebSearch, event::Compacted, event::JobStarted, event::JobEnded, event::Nested,
                                event::Cancelled, event::Failed, event::InteractionComplete>(),
                       [&](const event::InteractionStarted& e) {
-                        shown_.insert(e.interaction_id);
+                        HearOfBeginning(e);
                         const auto window = windows_.find(e.model);
                         if (whose_ == Whose::kOwn && model_.empty() && !e.model.empty())
                           about_.model = VisibleLine(e.model);

@@ -3,7 +3,6 @@
 #include <array>
 #include <chrono>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -46,8 +45,6 @@ class TerminalClient {
     std::string home;            // replaces "~" in the name of a file, if not empty
     TerminalSettings settings;
     std::string settings_file;  // where they are; empty: nowhere
-    // Prints where `text` occurs in the folder's chats; null if the folder is unknown here.
-    std::function<int(const std::string& text)> search;
   };
   explicit TerminalClient(Parts parts);
 
@@ -93,6 +90,8 @@ class TerminalClient {
   void FollowAgain();
   static bool IsOrder(const std::string& text);
   static std::string AsTyped(const std::string& message);
+  void Enter(const std::string& text);
+  void GiveBack(const std::string& message);
   void Obey(const std::string& text);
   void Say(const std::string& text, const std::string& model = {});
   bool WaitForFirst(RunStream& stream);
@@ -100,8 +99,6 @@ class TerminalClient {
   void Start(const std::string& path, Json body, const std::string& text = {}, const std::string& typed = {});
   enum class Whose { kOwn, kAnothers };
   void Begin(std::unique_ptr<RunStream> stream, Whose whose);
-  void Watch();
-  void HearOfOthers();
   std::vector<int> Descriptors() const;
   bool Proceed();
   bool StillWaits();
@@ -125,6 +122,17 @@ class TerminalClient {
   Result<Json> Call(const std::string& method, const std::string& path, const Json& body = Json(nullptr)) {
     return link_.Call(method, path, body);
   }
+
+  // --- terminal_others.cc: other clients of the chat
+  void Watch();
+  void HearOfOthers();
+  void LookAgain();
+  void HearOfMode(const Json& chat);
+  void HearOfHead(const Json& turns);
+  void TellOfParent(const std::string& parent);
+  void HearOfBeginning(const event::InteractionStarted& begun);
+  bool may_leave_deleted() const { return deleted_ && stream_ == nullptr && queued_.empty(); }
+  void LeaveDeleted();
 
   // --- terminal_queue.cc: messages that wait
   void ShowNext();
@@ -287,7 +295,6 @@ class TerminalClient {
   Menu menu_;
   const std::string opening_, advice_, home_, settings_file_;
   const KeyTable keys_;
-  const std::function<int(const std::string&)> search_;
   const TerminalInput::Meanwhile meanwhile_;
 
   std::string chat_, path_;
@@ -311,6 +318,7 @@ class TerminalClient {
   bool searches_ = false;           // the menu shows earlier messages
   bool knows_other_chats_ = false;  // their messages are in the history
   std::string draft_;               // unfinished text for the next line
+  std::string given_back_;          // what /undo has put there
   std::string aside_;               // text that returns to the line when nothing is asked
   bool leaving_ = false, warned_ = false;
 
@@ -318,6 +326,7 @@ class TerminalClient {
   std::unique_ptr<RunStream> stream_;
   Whose whose_ = Whose::kOwn;
   bool elsewhere_ = false;  // the chat works in another folder than this client
+  std::string folder_;      // where the chat works; empty: not on this machine
   bool lost_ = false;       // the server was lost during a run and not found again since
   std::deque<QueuedText> queued_;
 
@@ -328,6 +337,10 @@ class TerminalClient {
   bool catches_up_ = false;          // events may have been missed
   std::deque<std::string> started_;  // interactions, perhaps already shown
   std::set<std::string> shown_;      // interactions of this chat
+  std::set<std::string> own_;        // those that this client began
+  std::string head_;                 // the last turn on the screen; empty: none
+  bool follows_ = false;             // the run that begins is to follow it
+  bool deleted_ = false;             // the chat, by another client
 
   std::chrono::steady_clock::time_point drawn_{};
   bool stale_ = false;                               // there are changes to draw

@@ -19,9 +19,10 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kListedChats = 20, kMostSearched = 500;
+constexpr std::size_t kListedChats = 20, kMostSearched = 500, kListedMatches = 50;
 constexpr std::size_t kShownDiffLines = 1'000, kListedFiles = 50;
 constexpr std::size_t kShownTitle = 50;
+constexpr const char* kRuns = "this chat is running: wait, or cancel it by Ctrl-C";
 
 // `text` as a number; 0 if it is none.
 std::size_t NumberOf(std::string_view text) { return ParseNumber<std::size_t>(text).value_or(0); }
@@ -265,7 +266,7 @@ void TerminalClient::History(const std::string&) {
 // --- changing earlier turns --------------------------------------------------------------------------------------
 
 void TerminalClient::Edit(const std::string& arguments) {
-  if (running()) return Complain("this chat is running: wait, or cancel it by Ctrl-C");
+  if (running()) return Complain(kRuns);
   const auto turns = Turns("there is no message to edit yet: say something first");
   if (!turns) return;
   const std::string word = arguments.substr(0, arguments.find_first_of(" \n"));
@@ -446,12 +447,14 @@ void TerminalClient::TellOfFiles(const std::optional<Json>& files) {
 // The chat ends at another turn now.
 void TerminalClient::TellOfEnd(const std::string& more) {
   if (const auto turns = Turns("nothing was said in this chat yet")) {
+    head_ = TextMember(turns->back(), "id");
     Tell("turn " + std::to_string(turns->size()) + " is the last one now: " +
          Shortened(VisibleLine(TextMember(turns->back(), "user_message")), kShownTitle) + more);
   }
 }
 
 void TerminalClient::Undo(const std::string& arguments) {
+  if (running()) return Complain(kRuns);
   auto files = FilesChoice(arguments);
   if (!files) return;
   const auto before = Call("GET", path_);
@@ -483,17 +486,17 @@ void TerminalClient::Undo(const std::string& arguments) {
     Tell("(chat " + old + " is kept: /redo" + (only_files ? " files" : "") + ", or /resume " + old +
          ", goes back to it)");
     if (only_files) TellOfFiles(put_back);
-    draft_ = message;
-    return;
+    return GiveBack(message);
   }
   if (!undone) return Failed(undone.error());
   if (before) undone_.push_back(TextMember(*before, "head"));
   TellOfEnd(" (/redo goes forward again)");
   TellOfFiles(put_back);
-  draft_ = message;
+  GiveBack(message);
 }
 
 void TerminalClient::Redo(const std::string& arguments) {
+  if (running()) return Complain(kRuns);
   auto files = FilesChoice(arguments);
   if (!files) return;
   if (undone_chat_) {
@@ -501,6 +504,7 @@ void TerminalClient::Redo(const std::string& arguments) {
     SwitchTo(chat);
     if (chat_ != chat) return;
     undone_ = std::move(undone);
+    GiveBack({});
     if (!files->contains("files")) return;
     const auto there = Call("GET", path_);
     if (!there) return Failed(there.error());
@@ -528,6 +532,7 @@ void TerminalClient::GoForward(const std::string& head, Json files) {
   if (!moved && TellsOfConflicts(moved.error())) return;
   if (!moved) return Failed(moved.error());
   if (!undone_.empty() && undone_.back() == head) undone_.pop_back();
+  GiveBack({});
   TellOfEnd();
   TellOfFiles(put_back);
 }
@@ -559,6 +564,7 @@ void TerminalClient::Branches(const std::string& arguments) {
   const std::size_t number = NumberOf(arguments);
   if (number < 1 || number > ends->size())
     return Complain("there is no branch " + arguments + " (/branches lists them)");
+  if (running()) return Complain(kRuns);
   const auto moved = Call("POST", path_ + "/head", {{"interaction_id", TextMember((*ends)[number - 1], "id")}});
   if (!moved) return Failed(moved.error());
   undone_.clear();
@@ -566,7 +572,7 @@ void TerminalClient::Branches(const std::string& arguments) {
 }
 
 void TerminalClient::Fork(const std::string& arguments) {
-  if (running()) return Complain("this chat is running: wait, or cancel it by Ctrl-C");
+  if (running()) return Complain(kRuns);
   const auto chat = Call("GET", path_);
   const std::string head = chat ? TextMember(*chat, "head") : "";
   if (head.empty()) return Complain("there is nothing to copy yet: say something first");
@@ -578,7 +584,7 @@ void TerminalClient::Fork(const std::string& arguments) {
 }
 
 void TerminalClient::Regenerate(const std::string&) {
-  if (running()) return Complain("this chat is running: wait, or cancel it by Ctrl-C");
+  if (running()) return Complain(kRuns);
   const auto turns = Turns("there is no message to send again yet");
   if (turns) Start(path_ + "/interactions/" + TextMember(turns->back(), "id") + "/regenerate", RunOptions(model_));
 }
@@ -633,7 +639,7 @@ void TerminalClient::Mode(const std::string& arguments) {
             ? "from the next message on, changes of files that /undo can restore and commands in the sandbox are "
               "not asked about until you leave this chat; the rest is"
         : allows_ == Allows::kEdits ? "file edits here are allowed and shown until you leave; anything else still asks"
-                                    : "everything that is asked is shown and allowed until you leave this chat");
+                                    : "everything that your turns ask is shown and allowed until you leave this chat");
   }
   Tell("here: " + ShownMode() + " (/mode ask, plan, edits, auto or all changes it)");
   const auto tools = Call("GET", "/tools");
@@ -781,7 +787,7 @@ void TerminalClient::Usage(const std::string&) {
 void TerminalClient::Compact(const std::string& arguments) {
   if (running()) {
     if (!arguments.empty()) draft_ = "/compact " + arguments;
-    return Complain("this chat is running: wait, or cancel it by Ctrl-C");
+    return Complain(kRuns);
   }
   if (!Turns("there is nothing to summarise yet")) return;
   compact_ = true;
@@ -791,7 +797,7 @@ void TerminalClient::Compact(const std::string& arguments) {
 }
 
 void TerminalClient::Instructions(const std::string&) {
-  if (running()) return Complain("this chat is running: wait, or cancel it by Ctrl-C");
+  if (running()) return Complain(kRuns);
   const auto listed = Call("GET", InFolder("/instructions"));
   if (!listed) return Failed(listed.error());
   const Json files = listed->value("files", Json::array());
@@ -847,9 +853,16 @@ void TerminalClient::Export(const std::string& file) {
 
 void TerminalClient::Search(const std::string& text) {
   if (text.empty()) return Complain("/search TEXT needs the text");
-  if (!search_) return Complain("the chats' folder is not on this machine: `reprise search` finds text where it is");
-  screen_.Draw();  // the matches are printed below
-  static_cast<void>(search_(text));
+  const auto found = Call("GET", "/search?limit=" + std::to_string(kListedMatches) + "&q=" + PercentEncoded(text));
+  if (!found) return Failed(found.error());
+  const Json matches = found->value("matches", Json::array());
+  for (const Json& match : matches) {
+    Tell(TextMember(match, "chat_id") + "/" + TextMember(match, "interaction_id") + "  " + TextMember(match, "where") +
+         (match.value("superseded", false) ? " (superseded)" : "") + "  " + VisibleLine(TextMember(match, "snippet")));
+  }
+  if (matches.empty()) return Tell("no chat has this text");
+  const bool is_more = found->value("truncated", false);
+  Tell("(/resume CHAT goes to one" + std::string(is_more ? "; there are more: `reprise search` lists them)" : ")"));
 }
 
 void TerminalClient::Queue(const std::string& text) {

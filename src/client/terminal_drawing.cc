@@ -31,8 +31,8 @@ std::string ShortNumber(double number) {
 
 // What the chat has cost so far, its mode, and the branch, which a command may have changed.
 void TerminalClient::LookAtStatus() {
-  about_.branch = VisibleLine(GitBranch(link_.folder()));
-  if (const auto chat = server_.Call("GET", path_ + "?limit=1&state=none")) TakeMode(*chat);
+  about_.branch = VisibleLine(GitBranch(folder_));
+  if (const auto chat = server_.Call("GET", path_ + "?limit=1&state=none")) HearOfMode(*chat);
   if (!may_have_cost_) return;
   const auto usage = server_.Call("GET", path_ + "/usage");  // for this the server reads the whole chat
   const Json cost = usage ? MemberOf(MemberOf(*usage, "all"), "cost") : Json();

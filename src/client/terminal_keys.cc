@@ -119,7 +119,7 @@ bool TerminalClient::RunsHere(std::string_view text) {
 void TerminalClient::RunHere(const std::string& line) {
   const bool tells = line.starts_with("!!");
   const std::string command(Trimmed(std::string_view(line).substr(tells ? 2 : 1), " \n"));
-  if (link_.folder().empty()) return Complain("the folder is not on this machine, so the command cannot run in it");
+  if (folder_.empty()) return Complain("the folder is not on this machine, so the command cannot run in it");
   screen_.Add(style_.Paint(Style::kBold, VisibleLine("! " + command)));
   const auto output = tells ? std::optional(LentFile::Make("")) : std::nullopt;
   if (tells && !*output) return Failed(output->error());
@@ -129,11 +129,10 @@ void TerminalClient::RunHere(const std::string& line) {
     const std::string both = "exec 3>&1; { { (" + command +
                              "\n) 2>&1 3>&- 4>&-; echo $? >&4; } | tee \"$1\" >&3; } 4>&1 | "
                              "{ read status; exit \"$status\"; }";
-    status =
-        tells ? RunAtTerminal(both, (*output)->path(), link_.folder()) : RunAtTerminal(command, "", link_.folder());
+    status = tells ? RunAtTerminal(both, (*output)->path(), folder_) : RunAtTerminal(command, "", folder_);
   });
   if (status < 0) return Complain("the command could not be run");
-  about_.branch = VisibleLine(GitBranch(link_.folder()));  // which the command may have changed
+  about_.branch = VisibleLine(GitBranch(folder_));  // which the command may have changed
   if (WIFSIGNALED(status)) Tell("(ended by signal " + std::to_string(WTERMSIG(status)) + ")");
   if (WIFEXITED(status) && WEXITSTATUS(status) != 0) Tell("(exit status " + std::to_string(WEXITSTATUS(status)) + ")");
   if (!tells) return;

@@ -92,7 +92,8 @@ bool TerminalClient::Ask(const OpenQuestion& question) {
 
 bool TerminalClient::AllowedByMode(const OpenQuestion& question) {
   const bool asks_all = allows_ == Allows::kNothing || allows_ == Allows::kAuto || allows_ == Allows::kPlan;
-  if (question.from_list || asks_all || !question.call().modes.empty()) return false;  // no mode approves a plan
+  if (question.from_list || whose_ != Whose::kOwn) return false;  // whoever began it chose its mode
+  if (asks_all || !question.call().modes.empty()) return false;   // no mode approves a plan
   if (question.call().tool_name == kNetworkTool || !question.call().allows("approve")) return false;
   if (allows_ == Allows::kAll) return true;
   // Still asks about risky files (where secrets are kept, say) and changes that cannot be shown.

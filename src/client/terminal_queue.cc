@@ -115,6 +115,7 @@ void TerminalClient::ShowNext() {
       }
       if (shown_.contains(interaction)) continue;
       ShowUserMessage(next.text);
+      follows_ = true;
       Begin(std::move(next.stream), Whose::kOwn);
       return;
     }

@@ -19,10 +19,13 @@
 namespace reprise {
 namespace {
 
+constexpr std::string_view kInTheWay =
+    ", and the deleted one comes back under this name only: fork that chat to keep it, delete it, and restore then";
+
 // A busy chat exists.
-Error ExistsAlready(Error error) {
-  if (!error.Is(Reason::kBusy)) return error;
-  return Refused(Reason::kChatExists, "there is a chat of this name already");
+Error ExistsAlready(Error error, const ChatId& chat, std::string_view more = {}) {
+  if (!error.Is(Reason::kBusy) && !error.Is(Reason::kChatExists)) return error;
+  return Refused(Reason::kChatExists, "there is a chat " + chat.str() + " already" + std::string(more));
 }
 
 // Gives ids to tasks without one.
@@ -521,8 +524,9 @@ Result<ChatSummary> Chats::Restore(std::string_view entry) {
     if (workspace_.is_on()) services_.home->history->ForgetChat(*chat);
     return services_.parts.store.RestoreChat(*chat, std::string(entry));
   });
-  if (restored) Changed(ChatChange::Kind::kChatCreated, *chat);
-  return restored.map_error(ExistsAlready);
+  if (!restored) return Fail(ExistsAlready(std::move(restored.error()), *chat, kInTheWay));
+  Changed(ChatChange::Kind::kChatCreated, *chat);
+  return restored;
 }
 
 template <typename Take, typename PutFiles>
@@ -537,10 +541,9 @@ Result<ChatListEntry> Chats::BringIn(const ChatId& chat, const Take& take, const
     }
     return taken;
   });
-  if (brought) Changed(ChatChange::Kind::kChatCreated, chat);
-  return brought.map_error(ExistsAlready).map([this](ChatSummary summary) {
-    return EntryOf(std::move(summary), {}, {});
-  });
+  if (!brought) return Fail(ExistsAlready(std::move(brought.error()), chat));
+  Changed(ChatChange::Kind::kChatCreated, chat);
+  return brought.map([this](ChatSummary summary) { return EntryOf(std::move(summary), {}, {}); });
 }
 
 Result<ChatListEntry> Chats::Fork(const ChatId& source, InteractionId interaction, const ChatId& chat,

@@ -103,6 +103,7 @@ std::optional<OpenQuestions> FindOpenQuestions(const InterruptedRun& run, const 
                                                const ToolSet& tools) {
   OpenQuestions questions;
   questions.where.round_index = run.last_round;
+  questions.where.usage = run.unshown_usage;
   for (ToolCall& call : OpenCalls(state.messages)) {
     const std::string id = call.id;
     const auto& events = run.interaction.events;

@@ -502,6 +502,7 @@ Result<void> RunReader::Add(std::string_view record) {
 
 InterruptedRun RunReader::Take() {
   for (const auto& [round, usage] : spent_) run_.interaction.usage += usage;
+  if (const auto last = spent_.find(run_.last_round); last != spent_.end()) run_.unshown_usage = last->second;
   return std::move(run_);
 }
 

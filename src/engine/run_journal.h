@@ -142,6 +142,7 @@ struct InterruptedRun {
   std::optional<std::vector<StartedJob>> jobs{};  // likewise
   std::map<std::string, GivenAnswer> answers{};   // by the question's id; some were shown too
   std::optional<RequestMarks> marks{};            // of the last request for a turn
+  TokenUsage unshown_usage{};                     // of the last round, counted in `interaction`
   // Text of the model in the last round, from deltas that no event repeats.
   std::string thinking{}, text{};
 };

@@ -107,6 +107,13 @@ def test_two_restarts_in_a_row_and_a_rejection(make_server, make_home, provider,
     server.client.approve("c", "int_001", second["approval_id"], approved=False).expect(200)
     stream.finish()
     assert (home.workspace / "a").exists() and not (home.workspace / "b").exists()
+    spent = stream.all("usage")
+    assert [e["round_index"] for e in spent] == [0, 1], "the interrupted round tells what it has used, once"
+    used = server.client.interaction("c", "int_001")["usage"]
+    assert used["input_tokens"] == sum(e["input_tokens"] for e in spent), used
+    server.stop()
+    replayed = subprocess.run([str(BINARY), "replay", "c", "--data-dir", str(home.data)], env=home.environment(), capture_output=True, text=True, check=False)
+    assert replayed.returncode == 0, replayed
 
 
 def test_killed_while_the_model_writes(make_server, make_home, provider):

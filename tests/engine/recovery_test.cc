@@ -97,4 +97,21 @@ TEST_CASE("Recovery: answers that were taken are read back, shown or not", "[eng
   CHECK(JournalRecordAsJson(content.records.at(0))->find(R"({"answer":)") != std::string::npos);
 }
 
+TEST_CASE("Recovery: what a round has used goes on with its calls until an event shows it", "[engine]") {
+  const ChatId chat = *ChatId::Parse("c");
+  const auto id = InteractionId::FromNumber(1);
+  const TokenUsage used{.input_tokens = 11, .output_tokens = 7};
+  const bool is_shown = GENERATE(false, true);
+  RunJournal journal({}, {});
+  journal.AddBegin({.id = id, .chat_id = chat, .user_message = "go", .model = "m"}, OnDisconnect::kCancel);
+  journal.AddUsage(0, used);
+  if (is_shown) journal.AddEvent({.seq = 2, .payload = event::Usage{used}});
+  JournalContent content;
+  content.records.push_back(journal.TakeFirst());
+  const auto run = ReadRun({chat, id}, content);
+  REQUIRE(run.value());
+  CHECK((*run)->interaction.usage == used);
+  CHECK((*run)->unshown_usage == (is_shown ? TokenUsage{} : used));
+}
+
 }  // namespace reprise::recovery_test
