@@ -64,9 +64,13 @@ class FileSystem {
   // From now on no call follows a symbolic link below `folder` (which may itself be one), because another user may have
   // put it there. Applies to paths that begin with `folder` exactly as written here.
   virtual void Confine(const std::string& folder) { static_cast<void>(folder); }
-  // Declares that this folder exists. If it has been removed or moved, a call that finds nothing at or below it fails
-  // with kUnavailable (reason "data_folder_gone") instead of kNotFound, until it is back.
-  virtual void Expect(const std::string& folder) { static_cast<void>(folder); }
+  // Declares that this folder exists, as long as the result lives. If it has been removed or moved, a call that finds
+  // nothing at or below it fails with kUnavailable (reason "data_folder_gone") instead of kNotFound, until it is back.
+  // If another folder is in its place, so does every call that would change something there.
+  [[nodiscard]] virtual std::shared_ptr<const void> Expect(const std::string& folder) {
+    static_cast<void>(folder);
+    return nullptr;
+  }
 
   // kTooLarge beyond `max_bytes`.
   virtual Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) = 0;

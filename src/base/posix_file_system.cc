@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "base/system.h"
+#include "base/try.h"
 
 namespace reprise {
 namespace {
@@ -173,9 +174,42 @@ std::size_t PosixFileSystem::ConfinedAt(const std::string& path) const {
   return outermost;
 }
 
-void PosixFileSystem::Expect(const std::string& folder) {
+// The open descriptor keeps the number of a removed folder from being given to the one that takes its place.
+struct PosixFileSystem::Expected {
+  std::string folder;
+  UniqueFd opened;
+};
+
+std::shared_ptr<const void> PosixFileSystem::Expect(const std::string& folder) {
+  UniqueFd opened(Retry([&] { return ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC); }));
+  auto expected = std::make_shared<const Expected>(folder, std::move(opened));
   const MutexLock lock(mutex_);
-  if (std::ranges::find(expected_, folder) == expected_.end()) expected_.push_back(folder);
+  std::erase_if(expected_, [](const auto& each) { return each.expired(); });
+  expected_.push_back(expected);
+  return expected;
+}
+
+Result<void> PosixFileSystem::CheckExpected(std::string_view call, const std::string& path) const {
+  const auto gone = [&](const char* message) {
+    return Fail(Reason::kDataFolderGone, message, std::string(call) + " " + path);
+  };
+  const MutexLock lock(mutex_);
+  for (const auto& each : expected_) {
+    const auto expected = each.lock();
+    if (!expected || !path.starts_with(expected->folder)) continue;
+    if (path.size() > expected->folder.size() && path[expected->folder.size()] != '/') continue;
+    struct stat there {
+    }, ours{};
+    if (::stat(expected->folder.c_str(), &there) != 0) {
+      if (errno == ENOENT || errno == ENOTDIR) return gone("the data folder is not there");
+      continue;  // the call itself says what is wrong
+    }
+    if (!S_ISDIR(there.st_mode)) return gone("the data folder is not there");
+    if (!expected->opened || ::fstat(expected->opened.get(), &ours) != 0) continue;
+    if (there.st_dev == ours.st_dev && there.st_ino == ours.st_ino) continue;
+    return gone("another folder is in the place of the data folder: stop this server");
+  }
+  return {};
 }
 
 tl::unexpected<Error> PosixFileSystem::Failed(std::string_view call, const std::string& path, std::size_t confined,
@@ -183,16 +217,8 @@ tl::unexpected<Error> PosixFileSystem::Failed(std::string_view call, const std::
   if (confined > 0 && error == ELOOP)
     return NotAFile("a symbolic link is in its place or in that of its folder, and is not followed", path);
   if (error != ENOENT && error != ENOTDIR) return FailErrno(call, path, error);
-  const MutexLock lock(mutex_);
-  const bool gone = std::ranges::any_of(expected_, [&](const std::string& folder) {
-    const bool within = path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
-    struct stat status {};
-    if (!within) return false;
-    if (::stat(folder.c_str(), &status) != 0) return errno == ENOENT || errno == ENOTDIR;
-    return !S_ISDIR(status.st_mode);
-  });
-  if (!gone) return FailErrno(call, path, error);
-  return Fail(Reason::kDataFolderGone, "the data folder is not there", std::string(call) + " " + path);
+  auto there = CheckExpected(call, path);
+  return there ? FailErrno(call, path, error) : Fail(std::move(there.error()));
 }
 
 Result<std::string> PosixFileSystem::ReadFile(const std::string& path, std::uint64_t max_bytes) {
@@ -224,6 +250,7 @@ Result<std::string> PosixFileSystem::ReadFile(const std::string& path, std::uint
 }
 
 Result<std::unique_ptr<WritableFile>> PosixFileSystem::CreateFile(const std::string& path) {
+  TRY(CheckExpected("create", path));
   const std::size_t confined = ConfinedAt(path);
   UniqueFd file(Open(path, confined, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (file.get() < 0) return Failed("create", path, confined, errno);
@@ -232,6 +259,8 @@ Result<std::unique_ptr<WritableFile>> PosixFileSystem::CreateFile(const std::str
 }
 
 Result<void> PosixFileSystem::Rename(const std::string& from, const std::string& to) {
+  TRY(CheckExpected("rename", from));
+  TRY(CheckExpected("rename", to));
   const std::size_t from_confined = ConfinedAt(from), to_confined = ConfinedAt(to);
   const NameAt old_name(from, from_confined);
   if (old_name.error() != 0) return Failed("rename", from, from_confined, old_name.error());
@@ -298,6 +327,7 @@ Result<void> PosixFileSystem::SyncTree(const std::string& path) {
 }
 
 Result<bool> PosixFileSystem::CreateDirectory(const std::string& path) {
+  TRY(CheckExpected("mkdir", path));
   const std::size_t confined = ConfinedAt(path);
   const NameAt at(path, confined);
   if (at.error() != 0) return Failed("mkdir", path, confined, at.error());
@@ -315,6 +345,7 @@ Result<bool> PosixFileSystem::CreateDirectory(const std::string& path) {
 }
 
 Result<void> PosixFileSystem::RemoveFile(const std::string& path) {
+  TRY(CheckExpected("unlink", path));
   const std::size_t confined = ConfinedAt(path);
   const NameAt at(path, confined);
   if (at.error() != 0) return Failed("unlink", path, confined, at.error());

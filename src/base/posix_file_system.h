@@ -16,7 +16,7 @@ namespace reprise {
 class PosixFileSystem final : public FileSystem {
  public:
   void Confine(const std::string& folder) override;
-  void Expect(const std::string& folder) override;
+  std::shared_ptr<const void> Expect(const std::string& folder) override;
   Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) override;
   Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override;
   Result<void> Rename(const std::string& from, const std::string& to) override;
@@ -34,12 +34,16 @@ class PosixFileSystem final : public FileSystem {
  private:
   // The length of the outermost confined folder that the path lies below; 0 if there is none.
   std::size_t ConfinedAt(const std::string& path) const;
+  // data_folder_gone if an expected folder of this path is not there or another one is in its place. Every call that
+  // changes something below asks first.
+  Result<void> CheckExpected(std::string_view call, const std::string& path) const;
   // The error of a call that opens or names a file. `confined` comes from ConfinedAt.
   tl::unexpected<Error> Failed(std::string_view call, const std::string& path, std::size_t confined, int error) const;
 
+  struct Expected;
   mutable Mutex mutex_;
   std::vector<std::string> confined_ GUARDED_BY(mutex_);
-  std::vector<std::string> expected_ GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<const Expected>> expected_ GUARDED_BY(mutex_);
 };
 
 // Whether inotify reports all changes in the file system of this descriptor, because no other kernel can write to it.

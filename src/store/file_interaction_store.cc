@@ -42,7 +42,6 @@ Result<std::unique_ptr<FileInteractionStore>> FileInteractionStore::Open(Options
     lock = std::move(acquired);
   }
   std::unique_ptr<FileInteractionStore> store(new FileInteractionStore(std::move(options), std::move(lock)));
-  if (store->options_.access == Access::kServer) store->options_.file_system.Expect(store->options_.root);
   if (store->lock_) RemoveIncoming(store->options_.root, store->options_.file_system);
   return store;
 }
@@ -50,6 +49,7 @@ Result<std::unique_ptr<FileInteractionStore>> FileInteractionStore::Open(Options
 FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<DirectoryLock> lock)
     : options_(std::move(options)),
       lock_(std::move(lock)),
+      root_(options_.access == Access::kServer ? options_.file_system.Expect(options_.root) : nullptr),
       sync_reach_(options_.access == Access::kServer ? options_.file_system.sync_reach(options_.root)
                                                      : SyncReach::kItself),
       files_(options_.root, MakeRecordFormat(options_.keys), options_.file_system),

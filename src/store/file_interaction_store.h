@@ -244,6 +244,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
 
   const Options options_;
   const std::unique_ptr<DirectoryLock> lock_;
+  const std::shared_ptr<const void> root_;  // that the root is still the locked one
   const SyncReach sync_reach_;
   // An interaction with its whole state. kAny: in any version.
   enum class Version { kExpected, kAny };

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 
 #include "base/atomic_write.h"
 #include "base/system.h"
@@ -92,7 +93,7 @@ TEST_CASE("PosixFileSystem: without its expected folder, a file is not reported 
   REQUIRE(disk.CreateDirectory(data));
   REQUIRE(disk.CreateDirectory(data + "/chat"));
   disk.Confine(data);
-  disk.Expect(data);
+  const auto expected = disk.Expect(data);
   CHECK(CodeOf(disk.ReadFile(data + "/chat/none", 1)) == ErrorCode::kNotFound);
   REQUIRE(disk.Rename(data, away));
   const auto all = [&](ErrorCode code) {
@@ -112,12 +113,52 @@ TEST_CASE("PosixFileSystem: without its expected folder, a file is not reported 
   CHECK(gone.error().message.find(data) == std::string::npos);
   CHECK(CodeOf(disk.ReadFile(data + "-of-another", 1)) == ErrorCode::kNotFound);
   WriteFile(disk, folder.File("other"), "text");
-  REQUIRE(disk.Rename(folder.File("other"), data));  // a file in its place
+  PosixFileSystem other;                              // expects nothing
+  REQUIRE(other.Rename(folder.File("other"), data));  // a file in its place
   CHECK(CodeOf(disk.ListDirectory(data)) == ErrorCode::kUnavailable);
   CHECK(CodeOf(disk.ReadFile(data + "/chat/file", 1)) == ErrorCode::kUnavailable);
-  REQUIRE(disk.RemoveFile(data));
-  REQUIRE(disk.Rename(away, data));
+  REQUIRE(other.RemoveFile(data));
+  REQUIRE(other.Rename(away, data));
   CHECK(disk.ListDirectory(data)->size() == 1);
+}
+
+TEST_CASE("PosixFileSystem: nothing is changed in a folder that took the place of the expected one", "[base]") {
+  const TempDirectory folder;
+  PosixFileSystem disk, other;
+  const std::string data = folder.File("data");
+  REQUIRE(other.CreateDirectory(data));
+  auto expected = disk.Expect(data);
+  REQUIRE(other.Rename(data, folder.File("away")));
+  REQUIRE(other.CreateDirectory(data));
+  WriteFile(other, data + "/file", "of another server");
+  WriteFile(other, folder.File("outside"), "text");
+  const auto refused = [](const auto& result) {
+    REQUIRE_FALSE(result);
+    CHECK(result.error().reason == "data_folder_gone");
+    CHECK(result.error().message == "another folder is in the place of the data folder: stop this server");
+  };
+  refused(disk.CreateFile(data + "/new"));
+  refused(disk.CreateDirectory(data + "/new"));
+  refused(disk.RemoveFile(data + "/file"));
+  refused(disk.Rename(data + "/file", data + "/renamed"));
+  refused(disk.Rename(folder.File("outside"), data + "/file"));
+  refused(disk.Rename(data + "/file", folder.File("outside")));
+  refused(disk.ReadFile(data + "/chat", 10));  // nobody says that the chat is unknown
+  CHECK(disk.ReadFile(data + "/file", 100) == "of another server");
+  REQUIRE(disk.RemoveFile(folder.File("outside")));
+  expected.reset();
+  CHECK(disk.RemoveFile(data + "/file"));
+}
+
+TEST_CASE("PosixFileSystem: a folder made anew is another one, though its number may be the same", "[base]") {
+  const TempDirectory folder;
+  PosixFileSystem disk, other;
+  const std::string data = folder.File("data");
+  REQUIRE(other.CreateDirectory(data));
+  const auto expected = disk.Expect(data);
+  std::filesystem::remove(data);
+  REQUIRE(other.CreateDirectory(data));
+  CHECK(CodeOf(disk.CreateFile(data + "/new")) == ErrorCode::kUnavailable);
 }
 
 TEST_CASE("PosixFileSystem: a symbolic link is not followed to create a file", "[base]") {

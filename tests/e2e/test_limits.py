@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import subprocess
 import tempfile
 
@@ -52,6 +53,29 @@ def test_without_its_folder_it_is_not_ready_and_starts_nothing_until_it_is_back(
     eventually(lambda: is_ready(client), "the server recovers by itself")
     client.turn("new", "echo x")
     client.turn("known", "echo two")
+
+
+def contents(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_another_folder_in_the_place_of_its_own_stays_as_it_is(offline):
+    client, data = offline.client, offline.home.data
+    client.turn("known", "echo one")
+    eventually((data / "known" / "chat.json").exists, "the index is written")
+    backup = data.with_name("backup")
+    shutil.copytree(data, backup)
+    client.turn("known", "echo two")  # its chat.json is written after a pause, or at the stop
+    data.rename(data.with_name("away"))
+    backup.rename(data)
+    before = contents(data)
+    assert eventually(lambda: not_ready(client), "the exchange is noticed") == "data_folder_gone"
+    refused = client.post("/chats/known/interactions", {"user_message": "echo three"}).error(503, "data_folder_gone")
+    assert "stop this server" in refused["message"]
+    client.post("/chats", {"id": "made"}).error(503, "data_folder_gone")
+    client.request("DELETE", "/chats/known", None).error(503, "data_folder_gone")
+    offline.stop()
+    assert contents(data) == before
 
 
 def test_what_is_written_to_find_out_is_not_left_behind(offline):

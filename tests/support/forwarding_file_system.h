@@ -14,7 +14,7 @@ class ForwardingFileSystem : public FileSystem {
  public:
   explicit ForwardingFileSystem(FileSystem& base) : base_(base) {}
   void Confine(const std::string& folder) override { base_.Confine(folder); }
-  void Expect(const std::string& folder) override { base_.Expect(folder); }
+  std::shared_ptr<const void> Expect(const std::string& folder) override { return base_.Expect(folder); }
   Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) override {
     return base_.ReadFile(path, max_bytes);
   }
