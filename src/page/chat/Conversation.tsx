@@ -9,7 +9,6 @@ import * as requests from "../store/requests";
 import { useSelect } from "../store/state";
 import { isRunning, TextBlock, Turn } from "../store/turn";
 import { t } from "../texts";
-import { AskedFilesBox } from "../time/FilesBack";
 import { AgendaPanel } from "./AgendaPanel";
 import { AnswerAll } from "./ApprovalCard";
 import { Composer } from "./Composer";
@@ -20,6 +19,7 @@ import { TurnFoot, TurnHead } from "./TurnEnds";
 import { BlockRow, isOfText } from "./TurnView";
 import { Welcome } from "./Welcome";
 
+const AskedFilesBox = lazy(() => import("../time/FilesBack").then((part) => ({ default: part.AskedFilesBox })));
 const FindBar = lazy(() => import("./FindBar").then((part) => ({ default: part.FindBar })));
 const NewInstructions = lazy(() => import("./NewInstructions").then((part) => ({ default: part.NewInstructions })));
 
@@ -29,6 +29,7 @@ const NO_CHAT: Pick<OpenChat, "id" | "heights" | "values"> = { id: "", heights: 
 export function Conversation() {
   const chat = useOpen()?.id ?? "";
   const { box, instructions } = cache.use("box", "instructions");
+  const asked = useSelect(() => navigation.askedFiles !== null);
   const running = useSelect(() => [lastTurn()].find((last) => last && isRunning(last)));
   const folder = useSelect(requests.workspace);
   useEffect(() => instructBy(folder), [folder]);
@@ -39,7 +40,7 @@ export function Conversation() {
       {instructions.some((each) => each.state === "new" || each.state === "changed") && <Suspense fallback={null}><NewInstructions /></Suspense>}
       <FolderGone />
       <AnswerAll />
-      <AskedFilesBox />
+      {asked && <Suspense fallback={null}><AskedFilesBox /></Suspense>}
       <Composer key={box} chat={chat} running={running} />
       <Meter />
     </div>

@@ -9,6 +9,7 @@ import { attempt, tell } from "../store/state";
 import * as requests from "../store/requests";
 import type { FilesChoice, Turn } from "../store/turn";
 import { t } from "../texts";
+import { v } from "../texts_of_views";
 import type { EditPreview, FileInfo } from "../wire";
 import { ApiError, call, chatPath, turnPath } from "../wire/api";
 import { FilesBack } from "./FilesBack";
@@ -45,12 +46,12 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
         }} />
       {preview && (
         <div className="hint" data-testid="edit-preview">
-          <p><Icon name="branch" size={15} /> {t.supersedes(preview.superseded.length)}</p>
+          <p><Icon name="branch" size={15} /> {v.supersedes(preview.superseded.length)}</p>
           {preview.superseded.length > 1 && <ul className="preview-effects">{preview.superseded.slice(0, 6).map((id) => <li key={id} dir="auto">{cache.open?.turns.get(id)?.message?.slice(0, 100) ?? id}</li>)}</ul>}
           <FilesBack preview={preview} choice={files} onChange={setFiles} />
-          {stays.length === 0 ? <p><Icon name="check" size={15} /> {t.noSideEffects}</p> : (
+          {stays.length === 0 ? <p><Icon name="check" size={15} /> {v.noSideEffects}</p> : (
             <>
-              <p className="warning"><Icon name="alert" size={15} /> {t.sideEffects}</p>
+              <p className="warning"><Icon name="alert" size={15} /> {v.sideEffects}</p>
               <ul className="preview-effects" data-testid="side-effects">
                 {stays.map((each, i) => <li key={i}>{each.what} <code>{spelled(each.on)}</code>{each.failed && ` (${t.failed})`}</li>)}
               </ul>
@@ -59,7 +60,7 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
         </div>
       )}
       <div className="row">
-        <button type="submit" className="primary" data-testid="edit-run" disabled={text.trim() === ""}>{t.save}</button>
+        <button type="submit" className="primary" data-testid="edit-run" disabled={text.trim() === ""}>{v.save}</button>
         <button type="button" onClick={done}>{t.cancel}</button>
       </div>
     </form>
