@@ -15,6 +15,10 @@ def written(page, name="composer"):
     return page.one(name).get_attribute("value")
 
 
+def delete(server, chat):
+    server.client.request("DELETE", f"/chats/{chat}").expect(200)
+
+
 @pytest.fixture
 def page(server, provider, browse):
     """A window on chat a."""
@@ -23,6 +27,71 @@ def page(server, provider, browse):
     page = browse(server, "/#a")
     page.until_text("answer", "answered")
     return page
+
+
+# --- a chat that is gone ----------------------------------------------------------------------------------------------
+
+def test_a_chat_that_is_deleted_elsewhere_does_not_send_its_draft_to_another(server, provider, page):
+    page.type("composer", "never delete ")
+    delete(server, "a")
+    page.until_text("toast", "“this is a” was deleted")
+    page.until_text("no-such-chat", "There is no chat a here")
+    asked = len(provider.requests)
+    page.keys("the backups")  # the focus is where it was
+    page.keys(Keys.ENTER)
+    page.until_text("toast", "There is no chat a here")
+    assert written(page) == "never delete the backups" and not page.one("send").is_enabled()
+    assert len(provider.requests) == asked and server.client.get("/chats").json["chats"] == []
+    page.driver.refresh()
+    page.until_text("no-such-chat", "There is no chat a here")
+    assert written(page) == "never delete the backups"
+    page.press("begin-instead")
+    page.one("welcome")
+    page.until(lambda: written(page) == "never delete the backups", "the draft, in a new chat")
+    page.type("composer", Keys.ENTER)
+    page.until_text("answer", "answered")
+    assert [each["id"] for each in server.client.get("/chats").json["chats"]] != ["a"]
+    assert page.script("return localStorage.getItem('draft:a')") is None
+
+
+def test_no_file_is_attached_to_a_chat_that_is_gone(server, page, tmp_path):
+    delete(server, "a")
+    page.one("no-such-chat")
+    (tmp_path / "notes.txt").write_text("x")
+    page.css("[data-testid=file]")[0].send_keys(str(tmp_path / "notes.txt"))
+    page.until_text("toast", "There is no chat a here")
+    assert not page.all("attachment") and server.client.get("/chats").json["chats"] == []
+
+
+def test_a_chat_that_is_put_back_is_shown_again(server, page):
+    page.type("composer", "a draft")
+    delete(server, "a")
+    page.one("no-such-chat")
+    server.client.post(f"/trash/{server.client.get('/trash').json['entries'][0]['id']}/restore", {}).expect(200)
+    page.until_text("answer", "answered")
+    page.gone("no-such-chat")
+    assert written(page) == "a draft"
+    page.type("composer", Keys.ENTER)
+    eventually(lambda: said(server, "a") == ["this is a", "a draft"], "the messages at the server")
+    server.client.turn("a", "from elsewhere")
+    page.until_text("user-message", "from elsewhere")
+
+
+def test_a_chat_that_is_deleted_here_leads_to_a_new_one(server, page):
+    page.one("chat-item[data-chat='a']").find_element("css selector", "[data-testid=chat-menu]").click()
+    page.press("chat-delete")
+    page.one("welcome")
+    page.until_text("toast", "was deleted")
+    assert not page.all("no-such-chat")
+
+
+def test_a_restore_whose_name_is_taken_says_what_to_do(server, page):
+    delete(server, "a")
+    server.client.turn("a", "another of this name")
+    page.press("open-trash")
+    page.press("restore")
+    page.until_text("toast", "stays in the trash")
+    page.until_text("toast", "restore this one again")
 
 
 # --- words that are not sent yet --------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@ import { ClipboardEvent, KeyboardEvent, lazy, Suspense, useEffect, useId, useRef
 import { Icon } from "../parts/Icon";
 import { editLast } from "../keys/actions";
 import { fit } from "../parts/hooks";
-import { cache, known, readQueue } from "../store/cache";
+import { cache, isGone, known, readQueue } from "../store/cache";
 import { navigation } from "../store/navigation";
 import { addToDraft, draftName, draftOf, offerDraft, writeDraft } from "../store/open";
 import * as requests from "../store/requests";
@@ -41,6 +41,7 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
   const id = useId();
   const found = useCompletion(text, caret);
   const suggestions = closed ? [] : found;
+  const gone = useSelect(isGone);
   const coming = uploads.some((each) => !each.id && !each.failure);
   useEffect(() => {
     const was = stored.current;
@@ -92,6 +93,7 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
   const send = async (): Promise<void> => {
     const message = text.trim() === "" ? "" : text;
     if (!message || coming) return;
+    if (gone) return tell(t.noSuchChat(chat));
     if (sending.current) return tell(t.stillSending);
     if (uploads.some((each) => each.failure)) return tell(t.uploadInTheWay);
     sending.current = true;
@@ -195,7 +197,7 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
           <button type="button" className="quiet square" data-testid="open-options" aria-label={t.chatOptions} title={t.chatOptions} onClick={() => navigation.set({ dialog: "options" })}><Icon name="settings" size={17} /></button>
           <span className="grow" />
           {running && <button type="button" className="square stop" data-testid="stop" aria-label={t.stop} title={t.withKey(t.stop, "Esc")} onClick={() => void requests.stop(running)}><Icon name="stop" /></button>}
-          <button type="submit" className="primary square" data-testid="send" aria-label={running ? t.sendNext : t.send} title={running ? t.sendNext : t.send} disabled={text.trim() === "" || coming}><Icon name="send" /></button>
+          <button type="submit" className="primary square" data-testid="send" aria-label={running ? t.sendNext : t.send} title={running ? t.sendNext : t.send} disabled={text.trim() === "" || coming || gone}><Icon name="send" /></button>
         </div>
       </div>
     </form>

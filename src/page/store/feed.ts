@@ -3,15 +3,16 @@ import { t } from "../texts";
 import type { ChatChange, ChatEvent, ChatList, Interaction, Models } from "../wire";
 import { get, turnPath, whenLoggedOut } from "../wire/api";
 import type { Connection, Frame } from "../wire/stream";
-import { cache, forget, isFollowed, known, learn, load, readInstructions, readQueue, readTools, reset, stream, takeEvent, turnOf } from "./cache";
+import { cache, forget, isFollowed, known, learn, load, lose, readInstructions, readQueue, readTools, reset, stream, takeEvent, turnOf } from "./cache";
 import { leave, openChat, startNavigation } from "./navigation";
-import { attempt, changed, say, state } from "./state";
+import { attempt, changed, say, state, tell } from "./state";
 import { Chat, isRunning, PendingApproval, PendingInput } from "./turn";
 
 const MOST_CLOSED = 20; // approvals that are listed as answered elsewhere
 
 export const feed = state({ connection: "connecting" as Connection, loggedOut: false, whyLoggedOut: "" });
 
+export const deletesHere = new Set<string>(); // chats that this window is deleting
 let hasRead = false;
 let meanwhile: [string, ChatChange][] | null = null; // changes that came while everything is read
 
@@ -86,18 +87,22 @@ function onEvent(data: ChatEvent): void {
 
 function onChange(event: string, data: ChatChange): void {
   meanwhile?.push([event, data]);
+  const title = cache.chats.get(data.chat_id)?.title;
   keep(event, data);
   if (event === "approval_opened" && data.approval) say(t.approvalFor(data.approval.tool_name));
   if (event === "input_opened") say(t.questionWaits);
   if (event === "chat_deleted") {
-    if (cache.open?.id === data.chat_id) leave(); // which keeps it for a while
-    forget(data.chat_id);
+    const isOpen = cache.open?.id === data.chat_id, isMine = deletesHere.delete(data.chat_id);
+    if (isOpen && !isMine) lose(data.chat_id), tell(t.wasDeleted(title || t.untitled));
+    else if (isOpen) leave(); // which keeps it for a while
+    if (cache.open?.id !== data.chat_id) forget(data.chat_id);
   }
   for (const approval of unlearned) {
     if (approval.chat_id === data.chat_id && unlearned.delete(approval)) void learnHow(approval);
   }
   if (event === "interaction_ended") void readInstructions(); // the agent may have written some
   const chat = known(data.chat_id);
+  if (chat?.missing && data.chat) void load(chat); // it is back
   if (event === "jobs_changed") cache.set({ jobChanges: cache.jobChanges + 1 });
   if (event === "queue_changed" && chat && chat === cache.open) void readQueue(chat);
   // A turn may begin and end while the feed is on its way to this chat.

@@ -2,8 +2,8 @@
 import { t } from "../texts";
 import type { BranchRemoved, ChangeChatRequest, ExpandedCommand, FilesPreview, Tools, Trash } from "../wire";
 import { ApiError, begin, call, chatPath, get, isNotFound, turnPath } from "../wire/api";
-import { branch, cache, earlier, hold, known, lastTurn, leafOf, openEntry, show } from "./cache";
-import { answersHere } from "./feed";
+import { branch, cache, earlier, hold, isGone, known, lastTurn, leafOf, openEntry, show } from "./cache";
+import { answersHere, deletesHere } from "./feed";
 import { AskedFiles, navigation, openChat } from "./navigation";
 import { changeUnsent, offerDraft, OpenChat, Unsent } from "./open";
 import { attempt, changed, state, store, stored, tell } from "./state";
@@ -102,6 +102,7 @@ export async function createChat(): Promise<string | null> {
 export async function chatToFill(): Promise<string | null> {
   // Settings must be stored before its first message.
   if (!cache.open && Object.values(begun.fresh).some((each) => each)) return createChat();
+  if (isGone()) return tell(t.noSuchChat(cache.open!.id)), null;
   if (!cache.open) openChat(`chat_${crypto.getRandomValues(new Uint32Array(3)).join("").slice(0, 20)}`, true);
   return cache.open?.id ?? null;
 }
@@ -111,9 +112,11 @@ export async function remove(chats: string[]): Promise<void> {
   await attempt(async () => {
     for (const chat of chats) {
       try {
+        deletesHere.add(chat);
         await call("DELETE", chatPath(chat));
         deleted.push(chat);
       } catch (error) {
+        deletesHere.delete(chat);
         if (!isNotFound(error)) throw error; // else somebody else has deleted it
       }
     }
@@ -151,7 +154,13 @@ export async function put(ids: string[], to: { shelf: Chat["shelf"] | null; fold
   };
   tell(t.wasPut["workspace" in first[1] ? "folder" : (to.shelf ?? "list")](what), { label: t.undo, run: () => void attempt(undo) });
 }
-export const restore = (entry: string): Promise<void> => call("POST", `/trash/${encodeURIComponent(entry)}/restore`);
+export async function restore(entry: string): Promise<void> {
+  try {
+    await call("POST", `/trash/${encodeURIComponent(entry)}/restore`);
+  } catch (error) {
+    throw error instanceof ApiError && error.code === "chat_exists" ? new Error(t.nameTaken) : error;
+  }
+}
 
 // --- messages
 // "/NAME ARGUMENTS" as the message that it stands for, if the chat's folder has a command or a skill of this name.

@@ -333,6 +333,7 @@ export const page: typeof t = {
   chatOptions: "Anweisungen, Aufwand und Vorlagen",
   stillSending: "Die vorige Nachricht ist noch unterwegs. Diese bleibt hier, bis du sie noch einmal sendest.",
   tooLateToChange: "Die wartende Nachricht kam an die Reihe, bevor deine Änderung gespeichert war. Dein Text steht im Eingabefeld.",
+  nameTaken: "Inzwischen heißt ein anderer Chat genauso, darum bleibt dieser im Papierkorb. Kopiere oder exportiere den anderen, lösche ihn und stelle diesen dann wieder her.",
 };
 
 export const views: typeof v = {
