@@ -329,5 +329,6 @@ export const t = {
   noFolders: "Folders can't be dropped here: choose their files.",
   stillSending: "The message before is still on its way. This one stays here until you send it again.",
   tooLateToChange: "The queued message began before your change of it was saved. Your text is in the message box.",
+  busy: "The agent is still at work in this chat. Wait until it is done, or stop it first.",
   nameTaken: "Another chat has the same name by now, so this one stays in the trash. Copy or export the other one, delete it, and restore this one again.",
 };

@@ -326,4 +326,5 @@ export const v = {
     not_empty: "a folder with other files is in the way, so it stays",
     link_outside: "an imported link that may lead out of the workspace, so it is not made",
   },
+  previewMoved: "The chat has moved on since you began. Look at what would be superseded now, then run it again.",
 };

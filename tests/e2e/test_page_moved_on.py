@@ -94,6 +94,51 @@ def test_a_restore_whose_name_is_taken_says_what_to_do(server, page):
     page.until_text("toast", "restore this one again")
 
 
+# --- a chat that goes on ----------------------------------------------------------------------------------------------
+
+def test_the_preview_of_an_edit_follows_the_chat(server, page):
+    page.press("edit-message")
+    page.until_text("edit-preview", "1 turn will")
+    server.client.turn("a", "from elsewhere")
+    page.until_text("edit-preview", "2 turns will")
+    page.type("edit-text", " edited")
+    page.press("edit-run")
+    eventually(lambda: said(server, "a") == ["this is a edited"], "the new branch")
+
+
+def test_an_edit_that_would_supersede_more_than_was_seen_is_shown_first(server, page):
+    page.press("edit-message")
+    page.until_text("edit-preview", "1 turn will")
+    # The next preview is as if another client had been faster than the feed.
+    page.script("""const ask = window.fetch; let first = true;
+        window.fetch = async (path, how) => {
+          const is = first && /\\/edit$/.test(path), answer = await ask(path, how);
+          if (!is) return answer;
+          first = false;
+          const found = await answer.json();
+          return new Response(JSON.stringify({...found, superseded: [...found.superseded, "int_002"]}), {status: 200});
+        };""")
+    page.type("edit-text", " edited")
+    page.press("edit-run")
+    page.until_text("toast", "The chat has moved on")
+    page.until_text("edit-preview", "2 turns will")
+    assert said(server, "a") == ["this is a"]
+
+
+def test_an_edit_in_a_chat_that_is_at_work_names_the_next_step(server, provider, page):
+    gate = Gate()
+    provider.plan(text("slow ", gate, "answer"))
+    page.say("a slow one")
+    page.until_text("answer", "slow")
+    page.css("[data-testid=edit-message]")[0].click()
+    page.type("edit-text", " edited")
+    page.press("edit-run")
+    page.until_text("toast", "Wait until it is done, or stop it first")
+    assert written(page, "edit-text") == "this is a edited"
+    gate.release()
+    page.until_text("edit-preview", "2 turns will")
+
+
 # --- words that are not sent yet --------------------------------------------------------------------------------------
 
 def test_a_queued_message_keeps_its_lines(server, provider, page):

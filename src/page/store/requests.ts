@@ -6,7 +6,7 @@ import { branch, cache, earlier, hold, isGone, known, lastTurn, leafOf, openEntr
 import { answersHere, deletesHere } from "./feed";
 import { AskedFiles, navigation, openChat } from "./navigation";
 import { changeUnsent, offerDraft, OpenChat, Unsent } from "./open";
-import { attempt, changed, state, store, stored, tell } from "./state";
+import { attempt, changed, state, store, stored, tell, wordsOf } from "./state";
 import type { Chat, FilesChoice, PendingInput, Turn } from "./turn";
 
 // --- settings of the chat that is shown, and of it alone
@@ -193,7 +193,7 @@ async function post(chat: OpenChat, typed: string, attachments: string[]): Promi
     changed();
     if (error instanceof TypeError) return "";
     void findFolder(chat.id);
-    const why = error instanceof Error ? error.message : String(error);
+    const why = wordsOf(error);
     tell(why);
     return why;
   }

@@ -4,8 +4,8 @@ import { filesOf, mentionsIn } from "../chat/uploads";
 import { argumentsOf, patchedPaths, summary, titleOf } from "../chat/values";
 import { useKept } from "../list/Rows";
 import { Icon } from "../parts/Icon";
-import { cache } from "../store/cache";
-import { attempt, tell } from "../store/state";
+import { cache, lastTurn } from "../store/cache";
+import { attempt, tell, useSelect } from "../store/state";
 import * as requests from "../store/requests";
 import type { FilesChoice, Turn } from "../store/turn";
 import { t } from "../texts";
@@ -19,11 +19,9 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
   const [text, setText] = useKept("text", turn.message ?? "");
   const [preview, setPreview] = useState<EditPreview | null>(null);
   const [files, setFiles] = useState<FilesChoice>({});
-  useEffect(() => {
-    void attempt(async () => {
-      setPreview(await call<EditPreview>("POST", `${turnPath(turn.chat, turn.id)}/edit`, { new_user_message: turn.message || "x", dry_run: true }));
-    });
-  }, [turn]);
+  const end = useSelect(() => `${lastTurn()?.id} ${lastTurn()?.status}`); // it goes on, or moves, while people write
+  const look = (): Promise<EditPreview> => call<EditPreview>("POST", `${turnPath(turn.chat, turn.id)}/edit`, { new_user_message: turn.message || "x", dry_run: true });
+  useEffect(() => void attempt(async () => setPreview(await look())), [turn, end]);
   const stays = preview ? effectsThatStay(preview, files) : [];
   const done = (): void => {
     setText(turn.message ?? "");
@@ -31,6 +29,8 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
   };
   const run = async (): Promise<void> => {
     await attempt(async () => {
+      const now = await look();
+      if (preview && whatGoes(now) !== whatGoes(preview)) return setPreview(now), tell(v.previewMoved);
       if (await requests.edit(turn, text, { ...files, ...(await attachmentsOf(turn, text)) })) done();
     });
   };
@@ -66,6 +66,9 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
     </form>
   );
 }
+
+// What an edit supersedes and leaves behind. If that is no longer what is shown, nothing runs before people have seen it.
+const whatGoes = ({ superseded, side_effects }: EditPreview): string => JSON.stringify([superseded, side_effects]);
 
 // The files that the new message names, as they are now, and those that the old one had without naming them. Nothing if neither names any.
 async function attachmentsOf(turn: Turn, text: string): Promise<{ attachments?: string[] }> {

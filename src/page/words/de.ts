@@ -333,6 +333,7 @@ export const page: typeof t = {
   chatOptions: "Anweisungen, Aufwand und Vorlagen",
   stillSending: "Die vorige Nachricht ist noch unterwegs. Diese bleibt hier, bis du sie noch einmal sendest.",
   tooLateToChange: "Die wartende Nachricht kam an die Reihe, bevor deine Änderung gespeichert war. Dein Text steht im Eingabefeld.",
+  busy: "Der Agent arbeitet noch in diesem Chat. Warte, bis er fertig ist, oder halte ihn zuerst an.",
   nameTaken: "Inzwischen heißt ein anderer Chat genauso, darum bleibt dieser im Papierkorb. Kopiere oder exportiere den anderen, lösche ihn und stelle diesen dann wieder her.",
 };
 
@@ -663,6 +664,7 @@ export const views: typeof v = {
     not_empty: "ein Ordner mit anderen Dateien ist im Weg, deshalb bleibt sie",
     link_outside: "ein importierter Verweis, der aus dem Arbeitsordner führen kann; er wird nicht angelegt",
   },
+  previewMoved: "Der Chat ist weitergegangen, seit du angefangen hast. Sieh dir an, was jetzt ersetzt würde, und starte dann noch einmal.",
 };
 
 // What the server says of calls that wait, {} for names; what is missing here stays English.
