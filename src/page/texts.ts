@@ -331,4 +331,5 @@ export const t = {
   tooLateToChange: "The queued message began before your change of it was saved. Your text is in the message box.",
   busy: "The agent is still at work in this chat. Wait until it is done, or stop it first.",
   nameTaken: "Another chat has the same name by now, so this one stays in the trash. Copy or export the other one, delete it, and restore this one again.",
+  waitsNoMore: "What you were answering no longer waits. What you wrote is in the message box of its chat.",
 };

@@ -1,7 +1,7 @@
 """The page while its chats go on without it: what people are writing is neither lost, nor changed, nor sent to another chat."""
 import pytest
 from support.browser import Keys
-from support.provider import Gate, text
+from support.provider import Gate, call, text, tools
 from support.timing import eventually
 
 pytestmark = pytest.mark.limit(120)
@@ -17,6 +17,11 @@ def written(page, name="composer"):
 
 def delete(server, chat):
     server.client.request("DELETE", f"/chats/{chat}").expect(200)
+
+
+def approve(server, approved=True):
+    asked = server.client.get("/approvals").json["approvals"][0]
+    server.client.post(f"/approvals/{asked['approval_id']}", {"approved": approved, "arguments_digest": asked["arguments_digest"]}).expect(200)
 
 
 @pytest.fixture
@@ -166,3 +171,63 @@ def test_a_step_of_several_lines_is_not_changed_by_looking_at_it(server, page):
     step.click()
     page.css("[data-testid=plan] textarea")[1].send_keys(" well" + Keys.ENTER)
     eventually(lambda: server.client.get("/chats/a/tasks").json["plan"] == ["look\nand leap", "rest well"], "the plan at the server")
+
+
+def test_an_edit_outlives_the_page(server, page):
+    page.press("edit-message")
+    page.type("edit-text", " and new words")
+    page.driver.refresh()
+    page.until_text("answer", "answered")
+    page.press("edit-message")
+    assert written(page, "edit-text") == "this is a and new words"
+    page.press("edit-run")
+    eventually(lambda: said(server, "a") == ["this is a and new words"], "the new branch")
+    page.gone("edit-text")
+    page.until(lambda: page.script("return localStorage.getItem('words')") is None, "nothing to be kept")
+
+
+@pytest.fixture
+def asked(provider, page):
+    """A call of chat a that waits."""
+    provider.plan(tools(call("write_file", {"path": "f.txt", "content": "one\r\ntwo\r\n"})), text("written"))
+    page.say("write it")
+    page.one("approval-card")
+    return page
+
+
+def test_words_for_a_call_outlive_the_page_and_go_with_the_answer(server, asked):
+    asked.type("feedback", "use a better name")
+    asked.driver.refresh()
+    asked.one("approval-card")
+    assert written(asked, "feedback") == "use a better name"
+    asked.press("deny")
+    asked.until_text("answer", "written")
+    assert written(asked) == "" and asked.script("return localStorage.getItem('words')") is None
+    assert "use a better name" in str(server.client.get("/chats/a").json)
+
+
+def test_words_for_a_call_that_is_answered_elsewhere_go_to_the_box(server, asked):
+    asked.type("composer", "a draft")
+    asked.type("feedback", "use a better name")
+    approve(server)
+    asked.until_text("toast", "no longer waits")
+    asked.until(lambda: written(asked) == "a draft\nuse a better name", "the words, in the box")
+
+
+def test_words_for_a_call_that_is_answered_while_the_page_is_closed_go_to_the_box(server, asked):
+    asked.type("feedback", "use a better name")
+    asked.open("/worker.js")
+    approve(server)
+    asked.open("/#a")
+    asked.until(lambda: written(asked) == "use a better name", "the words, in the box")
+
+
+def test_an_answer_that_is_being_written_outlives_the_page(provider, page):
+    provider.plan(tools(call("ask_human", {"question": "Which colour?"})), text("painted"))
+    page.say("paint it")
+    page.type("input-text", "a dark ")
+    page.driver.refresh()
+    page.type("input-text", Keys.END + "red")
+    page.press("input-send")
+    page.until_text("answer", "painted")
+    page.until_text("answer-given", "a dark red")

@@ -7,6 +7,7 @@ import { cache, forget, isFollowed, known, learn, load, lose, readInstructions, 
 import { leave, openChat, startNavigation } from "./navigation";
 import { attempt, changed, say, state, tell } from "./state";
 import { Chat, isRunning, PendingApproval, PendingInput } from "./turn";
+import { forgetWords, giveBackWords } from "./words";
 
 const MOST_CLOSED = 20; // approvals that are listed as answered elsewhere
 
@@ -46,6 +47,8 @@ async function readAll(): Promise<void> {
     });
     for (const id of cache.approvals.keys()) seenWaiting.add(id);
     for (const [event, data] of news) keep(event, data);
+    forgetWords((each) => !cache.chats.has(each.chat));
+    giveBackWords(isAsked);
     if (meanwhile === news) meanwhile = null;
     hasRead = true;
     await readTools();
@@ -96,6 +99,7 @@ function onChange(event: string, data: ChatChange): void {
     if (isOpen && !isMine) lose(data.chat_id), tell(t.wasDeleted(title || t.untitled));
     else if (isOpen) leave(); // which keeps it for a while
     if (cache.open?.id !== data.chat_id) forget(data.chat_id);
+    forgetWords((each) => each.chat === data.chat_id);
   }
   for (const approval of unlearned) {
     if (approval.chat_id === data.chat_id && unlearned.delete(approval)) void learnHow(approval);
@@ -130,6 +134,8 @@ function keep(event: string, data: ChatChange): void {
   if (event === "approval_closed" && data.approval_id) closeApproval(data.approval_id);
   if (event === "input_opened" && data.request) cache.set({ inputs: new Map(cache.inputs).set(data.request.request_id, data.request) });
   if (event === "input_closed" && data.request_id) cache.set({ inputs: without(cache.inputs, data.request_id) });
+  const closed = data.approval_id ?? data.request_id;
+  if (event.endsWith("_closed") && closed) giveBack(closed);
 }
 const without = <T>(map: Map<string, T>, key: string): Map<string, T> => new Map([...map].filter(([each]) => each !== key));
 
@@ -138,7 +144,14 @@ const seenWaiting = new Set<string>();
 const answeredHere = new Set<string>();
 const unlearned = new Set<PendingApproval>(); // closed, and it is not known yet how
 
-export const answersHere = (approval: string, does: boolean): void => void (does ? answeredHere.add(approval) : answeredHere.delete(approval));
+const isAsked = (id: string): boolean => cache.approvals.has(id) || cache.inputs.has(id) || answeredHere.has(id);
+// Notes that this window answers an approval or a question, and takes that back if the answer was refused. Then what was written for it is given back if it waits no more.
+export function answersHere(id: string, does: boolean): void {
+  if (does) return void answeredHere.add(id);
+  answeredHere.delete(id);
+  giveBack(id);
+}
+const giveBack = (id: string): void => giveBackWords((row) => row !== id || isAsked(row));
 export const wasAnsweredElsewhere = (approval: string): boolean => seenWaiting.has(approval) && !answeredHere.has(approval);
 
 function closeApproval(id: string): void {

@@ -8,6 +8,7 @@ import { AskedFiles, navigation, openChat } from "./navigation";
 import { changeUnsent, offerDraft, OpenChat, Unsent } from "./open";
 import { attempt, changed, state, store, stored, tell, wordsOf } from "./state";
 import type { Chat, FilesChoice, PendingInput, Turn } from "./turn";
+import { forgetWords } from "./words";
 
 // --- settings of the chat that is shown, and of it alone
 // What a new chat of this browser begins with.
@@ -238,15 +239,17 @@ export async function compact(): Promise<void> {
 }
 
 // --- approvals and questions
-export async function answer(approval: string, body: Record<string, unknown>): Promise<boolean> {
-  answersHere(approval, true);
-  const given = await attempt(() => call("POST", `/approvals/${approval}`, body), t.offline);
-  if (!given) answersHere(approval, false);
-  return given;
-}
+export const answer = (approval: string, body: Record<string, unknown>): Promise<boolean> => give(approval, `/approvals/${approval}`, body, t.offline);
 export function respond(input: PendingInput, response: string | null): Promise<boolean> {
   const body = response === null ? { request_id: input.request_id, declined: true } : { request_id: input.request_id, response };
-  return attempt(() => call("POST", `${turnPath(input.chat_id, input.interaction_id)}/respond`, body));
+  return give(input.request_id, `${turnPath(input.chat_id, input.interaction_id)}/respond`, body);
+}
+async function give(id: string, path: string, body: Record<string, unknown>, offline = ""): Promise<boolean> {
+  answersHere(id, true);
+  const given = await attempt(() => call("POST", path, body), offline);
+  if (given) forgetWords((each) => each.row === id);
+  else answersHere(id, false);
+  return given;
 }
 
 // --- steps through a chat

@@ -2,12 +2,12 @@ import { useEffect, useState } from "react";
 import { spelled } from "../chat/hidden";
 import { filesOf, mentionsIn } from "../chat/uploads";
 import { argumentsOf, patchedPaths, summary, titleOf } from "../chat/values";
-import { useKept } from "../list/Rows";
 import { Icon } from "../parts/Icon";
 import { cache, lastTurn } from "../store/cache";
 import { attempt, tell, useSelect } from "../store/state";
 import * as requests from "../store/requests";
 import type { FilesChoice, Turn } from "../store/turn";
+import { useWords } from "../store/words";
 import { t } from "../texts";
 import { v } from "../texts_of_views";
 import type { EditPreview, FileInfo } from "../wire";
@@ -16,7 +16,7 @@ import { FilesBack } from "./FilesBack";
 
 // Edits a message in place, and shows the turns that this supersedes and the effects that stay.
 export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => void }) {
-  const [text, setText] = useKept("text", turn.message ?? "");
+  const [text, setText] = useWords(turn.chat, `${turn.chat}/${turn.id}`, "text", turn.message ?? "");
   const [preview, setPreview] = useState<EditPreview | null>(null);
   const [files, setFiles] = useState<FilesChoice>({});
   const end = useSelect(() => `${lastTurn()?.id} ${lastTurn()?.status}`); // it goes on, or moves, while people write

@@ -335,6 +335,7 @@ export const page: typeof t = {
   tooLateToChange: "Die wartende Nachricht kam an die Reihe, bevor deine Änderung gespeichert war. Dein Text steht im Eingabefeld.",
   busy: "Der Agent arbeitet noch in diesem Chat. Warte, bis er fertig ist, oder halte ihn zuerst an.",
   nameTaken: "Inzwischen heißt ein anderer Chat genauso, darum bleibt dieser im Papierkorb. Kopiere oder exportiere den anderen, lösche ihn und stelle diesen dann wieder her.",
+  waitsNoMore: "Worauf du geantwortet hast, wartet nicht mehr. Dein Text steht im Eingabefeld des Chats.",
 };
 
 export const views: typeof v = {
