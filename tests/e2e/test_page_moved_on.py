@@ -222,6 +222,20 @@ def test_words_for_a_call_that_is_answered_while_the_page_is_closed_go_to_the_bo
     asked.until(lambda: written(asked) == "use a better name", "the words, in the box")
 
 
+def test_edited_arguments_outlive_the_page_and_keep_their_line_breaks(server, asked):
+    asked.press("edit-arguments")
+    field = "[data-testid=approval-card] textarea"
+    area = asked.until(lambda: asked.css(field)[0], "the field")
+    area.send_keys(Keys.CONTROL, Keys.END)
+    area.send_keys("three")
+    asked.driver.refresh()
+    area = asked.until(lambda: asked.css(field)[0], "the field")
+    assert area.get_attribute("value") == "one\ntwo\nthree"
+    asked.press("approve")
+    asked.until_text("answer", "written")
+    assert (server.home.workspace / "f.txt").read_bytes() == b"one\r\ntwo\r\nthree"
+
+
 def test_an_answer_that_is_being_written_outlives_the_page(provider, page):
     provider.plan(tools(call("ask_human", {"question": "Which colour?"})), text("painted"))
     page.say("paint it")
