@@ -332,4 +332,5 @@ export const t = {
   busy: "The agent is still at work in this chat. Wait until it is done, or stop it first.",
   nameTaken: "Another chat has the same name by now, so this one stays in the trash. Copy or export the other one, delete it, and restore this one again.",
   waitsNoMore: "What you were answering no longer waits. What you wrote is in the message box of its chat.",
+  printedPart: "This is a part of the chat. Export it to have all of it.",
 };

@@ -1,4 +1,8 @@
 """The page while its chats go on without it: what people are writing is neither lost, nor changed, nor sent to another chat."""
+import base64
+import shutil
+import subprocess
+
 import pytest
 from support.browser import Keys
 from support.provider import Gate, call, text, tools
@@ -245,3 +249,30 @@ def test_an_answer_that_is_being_written_outlives_the_page(provider, page):
     page.press("input-send")
     page.until_text("answer", "painted")
     page.until_text("answer-given", "a dark red")
+
+
+# --- on paper ---------------------------------------------------------------------------------------------------------
+
+@pytest.mark.skipif(not shutil.which("pdftotext"), reason="poppler-utils is not installed")
+def test_all_of_a_chat_is_printed_and_the_place_stays(server, provider, browse, tmp_path):
+    provider.answer_with(lambda request: text(f"reply to {request.conversation[-1]['content']}"))
+    for i in range(30):
+        server.client.turn("long", f"question {i}.")
+    page = browse(server, "/#long")
+    page.until_text("answer", "reply to question 29.")
+    assert not any("question 3." in each.text for each in page.all("answer")), "only what is near the window is drawn"
+    (tmp_path / "page.pdf").write_bytes(base64.b64decode(page.driver.execute_cdp_cmd("Page.printToPDF", {})["data"]))
+    printed = subprocess.run(["pdftotext", str(tmp_path / "page.pdf"), "-"], capture_output=True, text=True, check=True).stdout
+    assert all(f"reply to question {i}." in printed for i in range(30))
+    assert "Write a message" not in printed and "Export" not in printed
+    page.until(lambda: not any("question 3." in each.text for each in page.all("answer")), "the rows near the window alone")
+    assert "reply to question 29." in page.all("answer")[-1].text and not page.all("jump")
+
+
+def test_a_part_of_a_chat_is_printed_as_such(server, provider, browse):
+    provider.answer_with(lambda request: text("ok"))
+    for i in range(62):
+        server.client.turn("long", f"question {i}.")
+    page = browse(server, "/#long")
+    page.until_text("user-message", "question 61.")
+    assert page.css(".only-print")[0].get_attribute("textContent").startswith("This is a part of the chat")

@@ -1,5 +1,6 @@
 import { Fragment, lazy, ReactNode, RefObject, Suspense, useEffect, useMemo, useState } from "react";
 import { MemoryOfRow, useWindow } from "../list/Rows";
+import { MOST_PRINTED } from "../list/window";
 import { Icon } from "../parts/Icon";
 import { branch, cache, earlier, instructBy, isGone, lastTurn, need, tend, useBranch, useChat, useOpen } from "../store/cache";
 import { feed } from "../store/feed";
@@ -100,6 +101,7 @@ function Turns({ busy }: { busy: boolean }) {
           </p>
         )}
         {turns.length === 0 && !gone && !sent && unsent.length === 0 && <Welcome />}
+        {(hasEarlier || rows.length > MOST_PRINTED || rows.some((row) => row.kind === "gone")) && <p className="only-print">{t.printedPart}</p>}
         <div ref={root} data-list="" data-seen={`${first}-${end}`}>
           {drawn({ rows, heads, values, height }, shown, turns, unsent, !hasEarlier)}
         </div>

@@ -336,6 +336,7 @@ export const page: typeof t = {
   busy: "Der Agent arbeitet noch in diesem Chat. Warte, bis er fertig ist, oder halte ihn zuerst an.",
   nameTaken: "Inzwischen heißt ein anderer Chat genauso, darum bleibt dieser im Papierkorb. Kopiere oder exportiere den anderen, lösche ihn und stelle diesen dann wieder her.",
   waitsNoMore: "Worauf du geantwortet hast, wartet nicht mehr. Dein Text steht im Eingabefeld des Chats.",
+  printedPart: "Das ist ein Teil des Chats. Exportiere ihn, um alles zu haben.",
 };
 
 export const views: typeof v = {
