@@ -116,7 +116,7 @@ def test_messages_wait_in_a_queue(server, provider, browse):
     page.say("first")
     page.until_text("answer", "one")
     page.say("second")
-    assert page.one("queue").find_element("css selector", "input").get_attribute("value") == "second"
+    assert page.one("queue").find_element("css selector", "textarea").get_attribute("value") == "second"
     provider.plan(text("two"))
     gate.release()
     page.until_text("answer", "two")

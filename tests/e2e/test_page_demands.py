@@ -487,7 +487,7 @@ def test_a_message_to_a_chat_that_works_for_another_waits(server, provider, brow
     window = browse(server, "/#c")
     window.until_text("answer", "for the other")
     window.say("from the page")
-    assert window.one("queue").find_element(By.CSS_SELECTOR, "input").get_attribute("value") == "from the page"
+    assert window.one("queue").find_element(By.CSS_SELECTOR, "textarea").get_attribute("value") == "from the page"
     provider.plan(text("for the page"))
     gate.release()
     stream.finish()
@@ -568,8 +568,8 @@ def test_tasks_and_plan_stand_in_the_chat_and_on_the_board(server, provider, bro
     gate.release()
     window.until_text("answer", "planned")
     window.press("tab-board")
-    window.until(lambda: [each.get_attribute("value") for each in window.css("[data-testid=plan] input")][:2] == ["Look", "Leap"], "the plan")
-    assert window.one("task").find_element(By.CSS_SELECTOR, "input").get_attribute("value") == "Buy milk"
+    window.until(lambda: [each.get_attribute("value") for each in window.css("[data-testid=plan] textarea")][:2] == ["Look", "Leap"], "the plan")
+    assert window.one("task").find_element(By.CSS_SELECTOR, "textarea").get_attribute("value") == "Buy milk"
     # The open view is updated, too.
     provider.plan(tools(call("manage_tasks", {"action": "add", "title": "Drink it"}, "t2")), text("noted"))
     server.client.turn(chat_of(server), "more")
@@ -589,7 +589,7 @@ def test_tasks_are_dragged_renamed_and_removed(server, provider, browse):
     for title in ("Buy milk", "Drink it"):
         window.type("add-task", title)
         window.type("add-task", Keys.ENTER)
-        window.until(lambda title=title: title in [each.find_element(By.CSS_SELECTOR, "input").get_attribute("value") for each in window.all("task")], title)
+        window.until(lambda title=title: title in [each.find_element(By.CSS_SELECTOR, "textarea").get_attribute("value") for each in window.all("task")], title)
 
     def tasks():
         return [(task["title"], task["status"]) for task in server.client.get("/chats/c/tasks").json["tasks"]]
@@ -599,7 +599,7 @@ def test_tasks_are_dragged_renamed_and_removed(server, provider, browse):
     edge.click_and_hold().move_to_element(column(window, "Done")).move_by_offset(3, 3).release().perform()
     window.until(lambda: tasks() == [("Buy milk", "done"), ("Drink it", "todo")], "the task in its new column")
     window.until(lambda: len(column(window, "Done").find_elements(By.CSS_SELECTOR, "[data-testid=task]")) == 1, "the card there")
-    handle = column(window, "To do").find_element(By.CSS_SELECTOR, "[data-testid=task] input")
+    handle = column(window, "To do").find_element(By.CSS_SELECTOR, "[data-testid=task] textarea")
     handle.send_keys(Keys.END, " slowly", Keys.TAB)
     window.until(lambda: ("Drink it slowly", "todo") in tasks(), "the new title")
     column(window, "To do").find_element(By.CSS_SELECTOR, "[data-testid=task] button").click()
@@ -632,8 +632,8 @@ def test_waiting_messages_are_changed_and_removed(server, provider, browse):
     window.until_text("answer", "one")
     for words in ("second", "third"):
         window.say(words)
-        window.until(lambda words=words: words in [each.get_attribute("value") for each in window.css("[data-testid=queue] input")], words)
-    field = window.css("[data-testid=queue] input")[0]
+        window.until(lambda words=words: words in [each.get_attribute("value") for each in window.css("[data-testid=queue] textarea")], words)
+    field = window.css("[data-testid=queue] textarea")[0]
     field.send_keys(Keys.END, ", but better", Keys.TAB)
     chat = chat_of(server)
     window.until(lambda: [each["user_message"] for each in server.client.get(f"/chats/{chat}/queue").json["queue"]] == ["second, but better", "third"], "the change")

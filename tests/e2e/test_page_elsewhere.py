@@ -76,7 +76,9 @@ def test_a_chat_that_was_deleted_elsewhere_is_not_shown_again(server, provider, 
     page.open_chat("doomed")
     page.until_text("answer", "ok")
     server.client.request("DELETE", "/chats/doomed").expect(200)
-    page.one("welcome")
+    page.until_text("no-such-chat", "doomed")  # not a new chat, which would get what is being typed
+    assert not page.all("answer") and not page.all("welcome")
+    page.press("new-chat")
     page.until(lambda: "doomed" not in page.driver.current_url, "the address of no chat")
     page.driver.back()
     page.until_text("no-such-chat", "doomed")

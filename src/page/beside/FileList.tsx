@@ -49,7 +49,7 @@ export function FileList({ chat }: { chat: string }) {
         <>
           <h3>{v.changedHere}</h3>
           <ul className="plain-list" data-testid="changed-files">
-            {changed.map(([path, { done }]) => <li key={path}><FileLine path={path} more={t.fileDone[done]} disabled={done === "deleted"} /></li>)}
+            {changed.map(([path, { done }]) => <li key={path}><FileLine path={path} more={v.fileDone[done]} disabled={done === "deleted"} /></li>)}
           </ul>
         </>
       )}

@@ -1,6 +1,7 @@
 import { KeyboardEvent, useCallback, useEffect, useRef, useState } from "react";
 import { SaveLink } from "../chat/Attachments";
 import { spelled } from "../chat/hidden";
+import { fit } from "../parts/hooks";
 import { Icon } from "../parts/Icon";
 import { lastTurn, useOpen } from "../store/cache";
 import { attempt, tell, useSelect } from "../store/state";
@@ -79,7 +80,7 @@ function BoardOf({ chat }: { chat: string }) {
     if (to) put(task.id, { status: to }, task.id);
     else if (e.key === "ArrowUp" || e.key === "ArrowDown") shift(task.id, COLUMNS[at]!, e.key === "ArrowUp" ? -1 : 1);
     else if (e.key === "Delete") removeTask(task);
-    else if (e.key === "Enter") e.currentTarget.querySelector("input")?.focus();
+    else if (e.key === "Enter") e.currentTarget.querySelector("textarea")?.focus();
     else return;
     e.preventDefault();
   };
@@ -139,10 +140,11 @@ function BoardOf({ chat }: { chat: string }) {
 }
 
 // A text that is edited in place.
-function Words({ value, label, onChange }: { value: string; label: string; onChange: (value: string) => void }) {
+function Words({ value: given, label, onChange }: { value: string; label: string; onChange: (value: string) => void }) {
+  const value = given.replace(/\r\n?/g, "\n"); // as a text area has it
   return (
-    <input key={value} aria-label={`${label}: ${value}`} dir="auto" defaultValue={value} onKeyDown={(e) => {
-      if (e.key !== "Escape" && e.key !== "Enter") return;
+    <textarea ref={(area) => fit(area)} rows={1} key={value} aria-label={`${label}: ${value}`} dir="auto" defaultValue={value} onInput={(e) => fit(e.currentTarget)} onKeyDown={(e) => {
+      if (e.key !== "Escape" && (e.key !== "Enter" || e.shiftKey)) return;
       e.preventDefault();
       e.stopPropagation();
       if (e.key === "Escape") e.currentTarget.value = value;

@@ -9,6 +9,7 @@ import { cache } from "../store/cache";
 import * as requests from "../store/requests";
 import { state, useSelect } from "../store/state";
 import { type Approval, OUTSIDE } from "../store/turn";
+import { useWords } from "../store/words";
 import { t } from "../texts";
 import { changeBy, changeOf, Previewed } from "./changes";
 import { ChangeCount, Diff } from "./Diff";
@@ -64,12 +65,13 @@ function useSeen(place: RefObject<HTMLElement>, call: string, isWhole: boolean):
 // A call that waits for a person: exactly what would run, and every way to answer.
 export function ApprovalCard({ approval, tool }: { approval: Approval; tool: string }) {
   const [previewed, setPreviewed] = useState<Previewed | null>(null);
-  const [words, setWords] = useKept("words", "");
+  const chat = useSelect(() => cache.approvals.get(approval.approval_id)?.chat_id ?? cache.open?.id ?? "");
+  const [words, setWords] = useWords(chat, approval.approval_id, "words", "");
   const [scope, setScope] = useKept("scope", "once");
   const [pattern, setPattern] = useKept("pattern", "");
   const [chosen, setChosen] = useKept<number | null>("lifetime", null);
   const [mode, setMode] = useKept("mode", "ask"); // of the work, if this is a plan
-  const [edited, setEdited] = useKept<Values | null>("edited", null);
+  const [edited, setEdited, showEdited] = useWords<Values | null>(chat, approval.approval_id, "edited", null);
   const [wrong, setWrong] = useState<Map<string, string>>(new Map());
   const [busy, setBusy] = useState(false);
   const drawn = useRef(0);
@@ -193,7 +195,7 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
         {mayStay && <button type="button" className="primary" data-testid="approve" aria-describedby={scope === "once" ? undefined : `${id}-means`} disabled={busy} onClick={() => void answer(true)}><Icon name="check" size={16} />{edited ? t.approveChanged : t.approve}</button>}
         {mayLeave && <button type="button" data-testid="approve-outside" aria-describedby={`${id}-outside`} disabled={busy} onClick={() => void answer(true, true)}><Icon name="alert" size={16} />{t.approve} {t.outside}</button>}
         <button type="button" data-testid="deny" disabled={busy} onClick={() => void answer(false)}><Icon name="close" size={16} />{t.deny}</button>
-        {mayEdit && !edited && <button type="button" className="quiet" data-testid="edit-arguments" onClick={() => setEdited({ ...defaultsOf(schema), ...parsed })}><Icon name="pencil" size={15} />{t.changeArguments}</button>}
+        {mayEdit && !edited && <button type="button" className="quiet" data-testid="edit-arguments" onClick={() => showEdited({ ...defaultsOf(schema), ...parsed })}><Icon name="pencil" size={15} />{t.changeArguments}</button>}
         <span className="grow" />
         <span className="hint only-wide"><kbd>A</kbd> {t.approve} <kbd>D</kbd> {t.deny}</span>
       </div>

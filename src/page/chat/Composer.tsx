@@ -1,9 +1,10 @@
 import { ClipboardEvent, KeyboardEvent, lazy, Suspense, useEffect, useId, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
 import { editLast } from "../keys/actions";
-import { cache, known, readQueue } from "../store/cache";
+import { fit } from "../parts/hooks";
+import { cache, isGone, known, readQueue } from "../store/cache";
 import { navigation } from "../store/navigation";
-import { draftName, draftOf, offerDraft, writeDraft } from "../store/open";
+import { addToDraft, draftName, draftOf, offerDraft, writeDraft } from "../store/open";
 import * as requests from "../store/requests";
 import { attempt, tell, useSelect } from "../store/state";
 import type { Turn } from "../store/turn";
@@ -40,6 +41,7 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
   const id = useId();
   const found = useCompletion(text, caret);
   const suggestions = closed ? [] : found;
+  const gone = useSelect(isGone);
   const coming = uploads.some((each) => !each.id && !each.failure);
   useEffect(() => {
     const was = stored.current;
@@ -52,11 +54,7 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
       if (was.chat !== chat && !text && draftOf(chat)) write(draftOf(chat)); // came back before the chat was drawn
       else if (was.chat !== chat || was.text !== text) writeDraft(chat, text, was.text);
     }
-    const area = box.current;
-    if (area) {
-      area.style.height = "auto";
-      area.style.height = `${Math.min(area.scrollHeight + 2, window.innerHeight / 3)}px`;
-    }
+    fit(box.current, window.innerHeight / 3);
   }, [text, chat]);
   // Shows what another window writes, unless something else is written here. A message that was refused comes back in this way too.
   useEffect(() => {
@@ -95,6 +93,7 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
   const send = async (): Promise<void> => {
     const message = text.trim() === "" ? "" : text;
     if (!message || coming) return;
+    if (gone) return tell(t.noSuchChat(chat));
     if (sending.current) return tell(t.stillSending);
     if (uploads.some((each) => each.failure)) return tell(t.uploadInTheWay);
     sending.current = true;
@@ -108,10 +107,6 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
     } finally {
       sending.current = false;
     }
-  };
-  const takeLate = (words: string): void => {
-    put((now) => (now ? `${now}\n${words}` : words));
-    tell(t.tooLateToChange);
   };
   const take = (files: File[]): void => {
     if (files.length > 0) void attach(files);
@@ -168,7 +163,7 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
       {queue && queue.length > 0 && (
         <section className="queue" aria-label={t.queued} data-testid="queue">
           <h3>{t.queued}</h3>
-          <ol>{queue.map((each) => <Queued key={each.id} chat={chat} id={each.id} text={each.user_message} onLate={takeLate} />)}</ol>
+          <ol>{queue.map((each) => <Queued key={each.id} chat={chat} id={each.id} text={each.user_message} />)}</ol>
         </section>
       )}
       {suggestions.length > 0 && (
@@ -202,15 +197,15 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
           <button type="button" className="quiet square" data-testid="open-options" aria-label={t.chatOptions} title={t.chatOptions} onClick={() => navigation.set({ dialog: "options" })}><Icon name="settings" size={17} /></button>
           <span className="grow" />
           {running && <button type="button" className="square stop" data-testid="stop" aria-label={t.stop} title={t.withKey(t.stop, "Esc")} onClick={() => void requests.stop(running)}><Icon name="stop" /></button>}
-          <button type="submit" className="primary square" data-testid="send" aria-label={running ? t.sendNext : t.send} title={running ? t.sendNext : t.send} disabled={text.trim() === "" || coming}><Icon name="send" /></button>
+          <button type="submit" className="primary square" data-testid="send" aria-label={running ? t.sendNext : t.send} title={running ? t.sendNext : t.send} disabled={text.trim() === "" || coming || gone}><Icon name="send" /></button>
         </div>
       </div>
     </form>
   );
 }
 
-// A message that waits for its turn. It can be changed until that begins; a change that comes too late is given to `onLate`.
-function Queued({ chat, id, text, onLate }: { chat: string; id: string; text: string; onLate: (words: string) => void }) {
+// A message that waits for its turn. It can be changed until that begins; a change that comes too late is added to the draft.
+function Queued({ chat, id, text }: { chat: string; id: string; text: string }) {
   const [typed, setTyped] = useState<string | null>(null); // a change that the server does not have yet
   const saving = useRef({ words: text, done: Promise.resolve(false) });
   const path = `${chatPath(chat)}/queue/${id}`;
@@ -229,7 +224,11 @@ function Queued({ chat, id, text, onLate }: { chat: string; id: string; text: st
     if (typed === null) return;
     if (known(chat)?.queue.some((each) => each.id === id)) return save(); // another chat is shown
     const { words, done } = saving.current;
-    void (words === typed ? done : Promise.resolve(false)).then((isSaved) => isSaved || onLate(typed));
+    void (words === typed ? done : Promise.resolve(false)).then((isSaved) => {
+      if (isSaved) return;
+      addToDraft(chat, typed);
+      tell(t.tooLateToChange);
+    });
   };
   useEffect(() => () => leave.current!(), []);
   const remove = (): void => {
@@ -238,8 +237,8 @@ function Queued({ chat, id, text, onLate }: { chat: string; id: string; text: st
   };
   return (
     <li>
-      <input aria-label={t.queued} value={typed ?? text} dir="auto" data-testid="queued" onChange={(e) => setTyped(e.target.value)} onKeyDown={(e) => {
-        if (e.key === "Enter") e.preventDefault(), e.currentTarget.blur();
+      <textarea ref={(area) => fit(area)} rows={1} aria-label={t.queued} value={typed ?? text} dir="auto" data-testid="queued" onChange={(e) => setTyped(e.target.value)} onKeyDown={(e) => {
+        if (e.key === "Enter" && !e.shiftKey) e.preventDefault(), e.currentTarget.blur();
       }} onBlur={save} />
       <button type="button" className="quiet square small" aria-label={t.removeQueued} title={t.removeQueued} data-testid="unqueue" onClick={remove}><Icon name="close" size={15} /></button>
     </li>

@@ -1,15 +1,15 @@
 import { Fragment, lazy, ReactNode, RefObject, Suspense, useEffect, useMemo, useState } from "react";
 import { MemoryOfRow, useWindow } from "../list/Rows";
+import { MOST_PRINTED } from "../list/window";
 import { Icon } from "../parts/Icon";
-import { branch, cache, earlier, instructBy, lastTurn, need, tend, useBranch, useChat, useOpen } from "../store/cache";
+import { branch, cache, earlier, instructBy, isGone, lastTurn, need, tend, useBranch, useChat, useOpen } from "../store/cache";
 import { feed } from "../store/feed";
-import { navigation } from "../store/navigation";
-import type { OpenChat, Unsent } from "../store/open";
+import { leave, navigation } from "../store/navigation";
+import { draftOf, offerDraft, OpenChat, Unsent, writeDraft } from "../store/open";
 import * as requests from "../store/requests";
 import { useSelect } from "../store/state";
 import { isRunning, TextBlock, Turn } from "../store/turn";
 import { t } from "../texts";
-import { AskedFilesBox } from "../time/FilesBack";
 import { AgendaPanel } from "./AgendaPanel";
 import { AnswerAll } from "./ApprovalCard";
 import { Composer } from "./Composer";
@@ -20,6 +20,7 @@ import { TurnFoot, TurnHead } from "./TurnEnds";
 import { BlockRow, isOfText } from "./TurnView";
 import { Welcome } from "./Welcome";
 
+const AskedFilesBox = lazy(() => import("../time/FilesBack").then((part) => ({ default: part.AskedFilesBox })));
 const FindBar = lazy(() => import("./FindBar").then((part) => ({ default: part.FindBar })));
 const NewInstructions = lazy(() => import("./NewInstructions").then((part) => ({ default: part.NewInstructions })));
 
@@ -29,6 +30,7 @@ const NO_CHAT: Pick<OpenChat, "id" | "heights" | "values"> = { id: "", heights: 
 export function Conversation() {
   const chat = useOpen()?.id ?? "";
   const { box, instructions } = cache.use("box", "instructions");
+  const asked = useSelect(() => navigation.askedFiles !== null);
   const running = useSelect(() => [lastTurn()].find((last) => last && isRunning(last)));
   const folder = useSelect(requests.workspace);
   useEffect(() => instructBy(folder), [folder]);
@@ -39,7 +41,7 @@ export function Conversation() {
       {instructions.some((each) => each.state === "new" || each.state === "changed") && <Suspense fallback={null}><NewInstructions /></Suspense>}
       <FolderGone />
       <AnswerAll />
-      <AskedFilesBox />
+      {asked && <Suspense fallback={null}><AskedFilesBox /></Suspense>}
       <Composer key={box} chat={chat} running={running} />
       <Meter />
     </div>
@@ -52,7 +54,7 @@ function Turns({ busy }: { busy: boolean }) {
   const turns = useBranch();
   const title = useChat()?.title;
   const { finding, began } = navigation.use("finding", "began");
-  const isMissing = useSelect(() => cache.open?.missing ?? false);
+  const gone = useSelect(isGone);
   useSelect(() => feed.connection); // what could not be read is asked for again
   const [chat] = useState(open ?? NO_CHAT);
   const { sent, unsent } = useSelect(() => ({ sent: cache.open?.sent ?? null, unsent: cache.open?.unsent ?? NO_TEXTS }));
@@ -92,12 +94,14 @@ function Turns({ busy }: { busy: boolean }) {
       {finding && open && <Suspense fallback={null}><FindBar chat={open} window={window} root={root} stamp={`${shown[0]}-${shown[shown.length - 1]}-${rows.length}`} /></Suspense>}
       <div className="turns" role="log" aria-busy={busy} aria-label={title ?? t.newChat} tabIndex={0} data-testid="turns" data-rows={rows.length}
         onCopy={(e) => onCopy(e, rows)}>
-        {turns.length === 0 && open && isMissing && (
+        {open && gone && (
           <p className="warning" data-testid="no-such-chat">
             <Icon name="alert" size={16} /> <span className="grow">{t.noSuchChat(open.id)}</span><button type="button" onClick={() => navigation.set({ view: "trash" })}>{t.trash}</button>
+            <button type="button" data-testid="begin-instead" onClick={() => beginInstead(open.id)}>{t.newChat}</button>
           </p>
         )}
-        {turns.length === 0 && !sent && unsent.length === 0 && <Welcome />}
+        {turns.length === 0 && !gone && !sent && unsent.length === 0 && <Welcome />}
+        {(hasEarlier || rows.length > MOST_PRINTED || rows.some((row) => row.kind === "gone")) && <p className="only-print">{t.printedPart}</p>}
         <div ref={root} data-list="" data-seen={`${first}-${end}`}>
           {drawn({ rows, heads, values, height }, shown, turns, unsent, !hasEarlier)}
         </div>
@@ -105,6 +109,13 @@ function Turns({ busy }: { busy: boolean }) {
       {!window.stuck && turns.length > 0 && <button type="button" className="jump" data-testid="jump" onClick={() => window.toEnd()}><Icon name="down" size={16} />{t.jump}</button>}
     </>
   );
+}
+
+// A new chat takes along what was written for the one that is gone.
+function beginInstead(chat: string): void {
+  const words = draftOf(chat);
+  if (words && offerDraft("", words)) writeDraft(chat, "", words);
+  leave();
 }
 
 const gap = (key: string, height: number): ReactNode => height > 0 && <div key={`gap-${key}`} role="presentation" style={{ height }} />;

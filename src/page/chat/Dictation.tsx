@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
 import { attempt, tell } from "../store/state";
-import { t } from "../texts";
+import { v } from "../texts_of_views";
 import { transcribe } from "../wire/api";
 
 type State = "idle" | "asking" | "recording" | "listening"; // asking: for the microphone; listening: the server makes text
@@ -36,11 +36,11 @@ export function Dictation({ onText }: { onText: (text: string) => void }) {
     setState("asking");
     let microphone: MediaStream;
     try {
-      if (!navigator.mediaDevices) throw new DOMException(t.microphoneInsecure, "NotAllowedError");
+      if (!navigator.mediaDevices) throw new DOMException(v.microphoneInsecure, "NotAllowedError");
       microphone = await navigator.mediaDevices.getUserMedia({ audio: true });
     } catch (error) {
       if (current.current === mine) drop();
-      return tell(t.microphoneRefused(error instanceof Error ? error.message : String(error)));
+      return tell(v.microphoneRefused(error instanceof Error ? error.message : String(error)));
     }
     const release = (): void => microphone.getTracks().forEach((track) => track.stop());
     if (mine.dropped.signal.aborted) return release();
@@ -55,7 +55,7 @@ export function Dictation({ onText }: { onText: (text: string) => void }) {
       const sound = new Blob(pieces, { type: recorder.mimeType });
       void attempt(async () => {
         const text = await transcribe(sound, mine.dropped.signal);
-        if (!mine.dropped.signal.aborted) text.trim() === "" ? tell(t.nothingHeard) : onText(text.trim());
+        if (!mine.dropped.signal.aborted) text.trim() === "" ? tell(v.nothingHeard) : onText(text.trim());
       }).then(() => {
         if (current.current === mine) drop();
       });
@@ -68,7 +68,7 @@ export function Dictation({ onText }: { onText: (text: string) => void }) {
     else if (state === "asking") drop();
     else current.current?.recorder?.stop();
   };
-  const name = state === "idle" ? t.dictate : state === "listening" ? t.transcribing : t.stopDictation;
+  const name = state === "idle" ? v.dictate : state === "listening" ? v.transcribing : v.stopDictation;
   return (
     <button type="button" className={`quiet square microphone ${state}`} data-testid="microphone" data-state={state} aria-pressed={state === "recording"} aria-label={name} title={name}
       disabled={state === "listening"} onClick={press}>

@@ -6,6 +6,7 @@ import type { OpenChat } from "../store/open";
 import { attempt } from "../store/state";
 import type { Turn } from "../store/turn";
 import { t } from "../texts";
+import { v } from "../texts_of_views";
 import { pieces } from "./rows";
 
 const BELOW = 120; // pixels from the upper edge to a hit
@@ -84,9 +85,9 @@ export function FindBar({ chat, window, root, stamp }: Props) {
           void go(hits, at + (e.shiftKey ? -1 : 1));
         }
       }} />
-      <span className="faint" role="status" data-testid="find-count">{words.trim() === "" ? "" : searching ? t.findingOn : hits.length === 0 ? t.foundNothing : t.found(at + 1, hits.length)}</span>
-      <button type="button" className="quiet" data-testid="find-previous" aria-label={t.findPrevious} disabled={hits.length === 0} onClick={() => void go(hits, at - 1)}>↑</button>
-      <button type="button" className="quiet" data-testid="find-next" aria-label={t.findNext} disabled={hits.length === 0} onClick={() => void go(hits, at + 1)}>↓</button>
+      <span className="faint" role="status" data-testid="find-count">{words.trim() === "" ? "" : searching ? v.findingOn : hits.length === 0 ? v.foundNothing : v.found(at + 1, hits.length)}</span>
+      <button type="button" className="quiet" data-testid="find-previous" aria-label={v.findPrevious} disabled={hits.length === 0} onClick={() => void go(hits, at - 1)}>↑</button>
+      <button type="button" className="quiet" data-testid="find-next" aria-label={v.findNext} disabled={hits.length === 0} onClick={() => void go(hits, at + 1)}>↓</button>
       <button type="button" className="quiet" data-testid="find-close" aria-label={t.close} onClick={close}>×</button>
     </form>
   );

@@ -4,6 +4,7 @@ import { useKept } from "../list/Rows";
 import { Icon } from "../parts/Icon";
 import * as requests from "../store/requests";
 import type { PendingInput } from "../store/turn";
+import { useWords } from "../store/words";
 import { t } from "../texts";
 import { writeExact } from "./exact";
 import { spelled, Visible } from "./hidden";
@@ -15,8 +16,9 @@ const SOON = 400; // ms: a key pressed before the card was seen does not answer 
 // A tool's question: free text, options, a form, or an address to open.
 export function InputCard({ input }: { input: PendingInput }) {
   const schema = parseSchema(input.schema);
-  const [text, setText] = useKept("text", "");
-  const [values, setValues] = useKept<Values>("values", () => (schema ? defaultsOf(schema) : {}));
+  const [text, setText] = useWords(input.chat_id, input.request_id, "text", "");
+  const [defaults] = useState<Values>(() => (schema ? defaultsOf(schema) : {}));
+  const [values, setValues] = useWords(input.chat_id, input.request_id, "values", defaults);
   const [wrong, setWrong] = useState<Map<string, string>>(new Map());
   const [visited, setVisited] = useKept("visited", false);
   const [busy, setBusy] = useState(false);

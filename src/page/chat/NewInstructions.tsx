@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { Icon } from "../parts/Icon";
 import { cache, trust } from "../store/cache";
-import { t } from "../texts";
+import { v } from "../texts_of_views";
 import type { Instructions } from "../wire";
 import { spelled, Visible } from "./hidden";
 
@@ -32,20 +32,20 @@ export function NewInstructions() {
     setSeen(now);
   };
   return (
-    <section className="card approval" data-testid="instructions" aria-label={t.instructionsNew}>
+    <section className="card approval" data-testid="instructions" aria-label={v.instructionsNew}>
       <header>
-        <Icon name="shield" size={18} /><span className="grow" dir="auto">{t.instructionsWait(spelled(file.path), file.state === "new")}</span>
-        {!seen && <button type="button" data-testid="instructions-look" onClick={() => setSeen(file)}>{t.lookAtIt}</button>}
+        <Icon name="shield" size={18} /><span className="grow" dir="auto">{v.instructionsWait(spelled(file.path), file.state === "new")}</span>
+        {!seen && <button type="button" data-testid="instructions-look" onClick={() => setSeen(file)}>{v.lookAtIt}</button>}
         <button type="button" className="quiet" data-testid="instructions-later" onClick={() => {
           sessionStorage.setItem(`instructions:${file.path}`, file.digest ?? "");
           done();
-        }}>{t.notNow}</button>
+        }}>{v.notNow}</button>
       </header>
       {seen && (
         <>
-          {moved && <p className="warning" role="alert" data-testid="instructions-moved">{t.instructionsMoved}</p>}
+          {moved && <p className="warning" role="alert" data-testid="instructions-moved">{v.instructionsMoved}</p>}
           <pre className="instructions-text" tabIndex={0} dir="auto" data-testid="instructions-text"><Visible text={seen.text ?? ""} /></pre>
-          <div className="answer-row"><button type="button" className="primary" data-testid="instructions-allow" onClick={() => void allow()}>{t.allowInstructions}</button></div>
+          <div className="answer-row"><button type="button" className="primary" data-testid="instructions-allow" onClick={() => void allow()}>{v.allowInstructions}</button></div>
         </>
       )}
     </section>

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
 import { attempt } from "../store/state";
 import { textOf, Turn } from "../store/turn";
-import { t } from "../texts";
+import { v } from "../texts_of_views";
 import { request } from "../wire/api";
 
 const MOST = 4000; // characters in one request for speech
@@ -25,8 +25,8 @@ export function ReadAloud({ turn }: { turn: Turn }) {
     });
   };
   return playing
-    ? <button type="button" className="quiet tiny" data-testid="stop-reading" onClick={stop}><Icon name="stop" size={14} /><span>{t.stopReading}</span></button>
-    : <button type="button" className="quiet tiny" data-testid="read-aloud" onClick={play}><Icon name="speaker" size={14} /><span>{t.readAloud}</span></button>;
+    ? <button type="button" className="quiet tiny" data-testid="stop-reading" onClick={stop}><Icon name="stop" size={14} /><span>{v.stopReading}</span></button>
+    : <button type="button" className="quiet tiny" data-testid="read-aloud" onClick={play}><Icon name="speaker" size={14} /><span>{v.readAloud}</span></button>;
 }
 
 // Piece by piece. The policy of the page allows no media elements: the samples are decoded and played as such.
@@ -35,7 +35,7 @@ async function speak(text: string, stop: AbortSignal): Promise<void> {
   try {
     const load = async (piece: string): Promise<AudioBuffer> => {
       const sound = await request("POST", "/audio/speech", { text: piece }, stop);
-      return context.decodeAudioData(await sound.arrayBuffer()).catch(() => Promise.reject(new Error(t.notSound)));
+      return context.decodeAudioData(await sound.arrayBuffer()).catch(() => Promise.reject(new Error(v.notSound)));
     };
     const pieces = inPieces(text);
     let next = pieces[0] === undefined ? undefined : load(pieces[0]);

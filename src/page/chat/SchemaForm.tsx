@@ -47,6 +47,7 @@ interface FieldProps {
 function Field(props: FieldProps) {
   const { name, at, schema, required, value, wrong, onChange } = props;
   const id = useId();
+  const [hasCrLf] = useState(() => typeof value === "string" && value.includes("\r\n") && !/(?<!\r)\n|\r(?!\n)/.test(value));
   const kind = kindOf(schema);
   const problem = wrong.get(at);
   const called = spelled(schema.title ?? name);
@@ -97,7 +98,8 @@ function Field(props: FieldProps) {
       const text = typeof value === "string" ? value : "";
       const long = text.includes("\n") || text.length > 60 || (schema.maxLength ?? 0) > 5000 || /text|content|command|code/.test(name);
       const type = { email: "email", uri: "url", date: "date", time: "time", "date-time": "text" }[schema.format ?? ""] ?? "text";
-      const change = (next: string): void => onChange(next === "" && !required ? undefined : next);
+      // A field makes every line break a \n.
+      const change = (next: string): void => onChange(next === "" && !required ? undefined : hasCrLf ? next.replace(/\n/g, "\r\n") : next);
       return (
         <div className="field">{label}
           {long ? <textarea {...common} dir="auto" rows={Math.min(12, text.split("\n").length + 1)} value={text} onChange={(e) => change(e.target.value)} />

@@ -71,7 +71,7 @@ let making: { box: number; chat: Promise<string | null> } | null = null; // a ch
 // The chat that is open, or is being made, or a new one.
 export const chatToFill = (): Promise<string | null> => (!cache.open && making?.box === cache.box ? making.chat : requests.chatToFill());
 async function chatForFiles(): Promise<string | null> {
-  if (cache.open) return cache.open.id;
+  if (cache.open) return requests.chatToFill();
   if (making?.box === cache.box) return making.chat;
   const mine = (making = { box: cache.box, chat: requests.createChat() });
   const chat = await mine.chat;

@@ -7,6 +7,7 @@ import { cache, useChats } from "../store/cache";
 import { openChat } from "../store/navigation";
 import type { PendingApproval, PendingInput } from "../store/turn";
 import { t } from "../texts";
+import { v } from "../texts_of_views";
 
 interface Group {
   chat: string;
@@ -41,7 +42,7 @@ export function Inbox() {
         <section key={group.chat} className="inbox-group" data-testid="inbox-group" data-chat={group.chat} aria-label={title(group.chat)}>
           <header>
             <Icon name="chat" size={17} /><span className="title" dir="auto">{title(group.chat)}</span>
-            {group.since && <span className="faint number" data-testid="age">{t.waitsFor(ago(group.since, now))}</span>}
+            {group.since && <span className="faint number" data-testid="age">{v.waitsFor(ago(group.since, now))}</span>}
             <span className="grow" />
             <button type="button" className="quiet tiny" data-testid="go-to-chat"
               onClick={() => openChat(group.chat)}>{t.goToChat}<Icon name="forward" size={14} /></button>
@@ -52,7 +53,7 @@ export function Inbox() {
       ))}
       {closed.length > 0 && (
         <>
-          <h3>{t.answeredElsewhere}</h3>
+          <h3>{v.answeredElsewhere}</h3>
           <ul className="closed-list" data-testid="closed">
             {closed.map(({ approval, how }) => (
               <li key={approval.approval_id}>

@@ -20,6 +20,7 @@ const SAMPLES = 40; // measured rows per kind
 const QUIET = 150; // milliseconds without a move after which scrolling has ended
 const MEANT = 1000; // milliseconds after a touch of wheel, bar, screen or keys in which a move counts as the reader's
 const MOST_PASSES = 6; // of drawing and measuring per change
+export const MOST_PRINTED = 3000; // rows; of a longer list only those near the window are printed
 
 // The height of what sticks above a row: the message of its turn.
 export function roomOf(row: Element): number {
@@ -52,6 +53,7 @@ export class ListWindow {
   private away: boolean; // from the end, when that was looked at last
   private passes = 0;
   private aim: string | null = null;
+  private printing = false; // then the list has the printer's layout, and nothing of it is measured
   // While the reader scrolls, moves the list and not the scroll position, because browsers stop their own movement if that is set.
   private shift = 0;
   private quiet = 0; // the timer; 0: no scrolling
@@ -138,6 +140,7 @@ export class ListWindow {
     const top = this.top;
     this.first = this.indexAt(top - BEYOND);
     this.last = this.indexAt(top + this.viewport + BEYOND);
+    if (this.printing && this.rows.length <= MOST_PRINTED) return this.rows.map((_, i) => i);
     const wanted = new Set<number>();
     for (let i = this.first; i <= this.last; i++) wanted.add(i);
     for (const key of this.pins()) {
@@ -206,6 +209,11 @@ export class ListWindow {
       if (this.anchor) this.press(this.anchor.key, this.anchor.top);
     };
     addEventListener("keydown", onCommand, { capture: true, signal });
+    const onPrint = (e: Event): void => {
+      this.printing = e.type === "beforeprint";
+      this.redraw();
+    };
+    if (this.sticks) for (const name of ["beforeprint", "afterprint"]) addEventListener(name, onPrint, { signal });
     return () => {
       stop.abort();
       clearTimeout(this.quiet);
@@ -244,7 +252,7 @@ export class ListWindow {
   // Called after each drawing, and when a row has changed by itself. Reads all heights at once, then holds the place.
   settle(): void {
     const { scroller, root } = this;
-    if (!scroller || !root || scroller.clientHeight === 0) return; // hidden elements have no heights
+    if (!scroller || !root || scroller.clientHeight === 0 || this.printing) return; // hidden elements have no heights
     let changed = false;
     const present = new Set<HTMLElement>();
     for (const row of this.elements()) {
@@ -365,7 +373,7 @@ export class ListWindow {
 
   private onScroll(): void {
     const { scroller } = this;
-    if (!scroller) return;
+    if (!scroller || this.printing) return;
     const top = scroller.scrollTop;
     if (top === this.lastTop) return; // our own doing
     const up = top < this.lastTop;

@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { t } from "../texts";
+import { v } from "../texts_of_views";
 import { ApiError, logIn } from "../wire/api";
 
 export function LogIn({ why }: { why: string }) {
@@ -10,14 +11,14 @@ export function LogIn({ why }: { why: string }) {
       <h1>{t.name}</h1>
       <form onSubmit={(e) => {
         e.preventDefault();
-        logIn(token.trim()).then(() => location.reload(), (error) => setWrong(error instanceof ApiError ? t.wrongToken : t.offline));
+        logIn(token.trim()).then(() => location.reload(), (error) => setWrong(error instanceof ApiError ? v.wrongToken : t.offline));
       }}>
-        <p>{t.login}</p>
-        {why && <p>{t.notLetIn(why)}</p>}
-        <label className="field"><span>{t.token}</span><input type="password" autoFocus autoComplete="current-password" data-testid="token" value={token}
+        <p>{v.login}</p>
+        {why && <p>{v.notLetIn(why)}</p>}
+        <label className="field"><span>{v.token}</span><input type="password" autoFocus autoComplete="current-password" data-testid="token" value={token}
           onChange={(e) => setToken(e.target.value)} /></label>
         {wrong && <p className="bad" role="alert">{wrong}</p>}
-        <button type="submit" className="primary" data-testid="log-in">{t.logIn}</button>
+        <button type="submit" className="primary" data-testid="log-in">{v.logIn}</button>
       </form>
     </main>
   );

@@ -24,6 +24,13 @@ export function useAway(place: RefObject<HTMLElement>, open: boolean, close: () 
   }, [place, open, close]);
 }
 
+// Makes a text area as high as its text.
+export function fit(area: HTMLTextAreaElement | null, most = 200): void {
+  if (!area) return;
+  area.style.height = "auto";
+  area.style.height = `${Math.min(area.scrollHeight + 2, most)}px`;
+}
+
 const query = matchMedia("(max-width: 52rem)");
 export const isNarrow = (): boolean => query.matches;
 

@@ -52,6 +52,8 @@ addEventListener("storage", (e) => {
 });
 // The entry of the chat that is shown, in the list of chats.
 export const openEntry = (): Chat | null => (cache.open && cache.chats.get(cache.open.id)) ?? null;
+// Whether the server has no such chat as the one that is shown: nothing may be sent to it, which would begin another one of its name.
+export const isGone = (): boolean => (cache.open?.missing ?? false) && !openEntry();
 // As the server orders them.
 const byAge = (a: Chat, b: Chat): number => (a.updated_at < b.updated_at ? 1 : a.updated_at > b.updated_at || a.id < b.id ? -1 : 1);
 
@@ -125,6 +127,8 @@ function putAway(): void {
     if (size > MOST_KEPT && chat !== open) forget(chat.id);
   }
 }
+// The chat was deleted elsewhere while it is shown: only what is being written for it stays.
+export const lose = (chat: string): void => cache.set({ open: { ...newChat(chat), loaded: true, unread: false, missing: true } });
 export function forget(chat: string): void {
   kept.delete(chat);
   followed = followed.filter((each) => each !== chat);

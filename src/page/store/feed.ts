@@ -3,15 +3,17 @@ import { t } from "../texts";
 import type { ChatChange, ChatEvent, ChatList, Interaction, Models } from "../wire";
 import { get, turnPath, whenLoggedOut } from "../wire/api";
 import type { Connection, Frame } from "../wire/stream";
-import { cache, forget, isFollowed, known, learn, load, readInstructions, readQueue, readTools, reset, stream, takeEvent, turnOf } from "./cache";
+import { cache, forget, isFollowed, known, learn, load, lose, readInstructions, readQueue, readTools, reset, stream, takeEvent, turnOf } from "./cache";
 import { leave, openChat, startNavigation } from "./navigation";
-import { attempt, changed, say, state } from "./state";
+import { attempt, changed, say, state, tell } from "./state";
 import { Chat, isRunning, PendingApproval, PendingInput } from "./turn";
+import { forgetWords, giveBackWords } from "./words";
 
 const MOST_CLOSED = 20; // approvals that are listed as answered elsewhere
 
 export const feed = state({ connection: "connecting" as Connection, loggedOut: false, whyLoggedOut: "" });
 
+export const deletesHere = new Set<string>(); // chats that this window is deleting
 let hasRead = false;
 let meanwhile: [string, ChatChange][] | null = null; // changes that came while everything is read
 
@@ -49,6 +51,8 @@ async function readAll(): Promise<void> {
     });
     for (const id of cache.approvals.keys()) seenWaiting.add(id);
     for (const [event, data] of news) keep(event, data);
+    forgetWords((each) => !cache.chats.has(each.chat));
+    giveBackWords(isAsked);
     if (meanwhile === news) meanwhile = null;
     hasRead = true;
     await readTools();
@@ -90,18 +94,23 @@ function onEvent(data: ChatEvent): void {
 
 function onChange(event: string, data: ChatChange): void {
   meanwhile?.push([event, data]);
+  const title = cache.chats.get(data.chat_id)?.title;
   keep(event, data);
   if (event === "approval_opened" && data.approval) say(t.approvalFor(data.approval.tool_name));
   if (event === "input_opened") say(t.questionWaits);
   if (event === "chat_deleted") {
-    if (cache.open?.id === data.chat_id) leave(); // which keeps it for a while
-    forget(data.chat_id);
+    const isOpen = cache.open?.id === data.chat_id, isMine = deletesHere.delete(data.chat_id);
+    if (isOpen && !isMine) lose(data.chat_id), tell(t.wasDeleted(title || t.untitled));
+    else if (isOpen) leave(); // which keeps it for a while
+    if (cache.open?.id !== data.chat_id) forget(data.chat_id);
+    forgetWords((each) => each.chat === data.chat_id);
   }
   for (const approval of unlearned) {
     if (approval.chat_id === data.chat_id && unlearned.delete(approval)) void learnHow(approval);
   }
   if (event === "interaction_ended") void readInstructions(); // the agent may have written some
   const chat = known(data.chat_id);
+  if (chat?.missing && data.chat) void load(chat); // it is back
   if (event === "jobs_changed") cache.set({ jobChanges: cache.jobChanges + 1 });
   if (event === "queue_changed" && chat && chat === cache.open) void readQueue(chat);
   // A turn may begin and end while the feed is on its way to this chat.
@@ -129,6 +138,8 @@ function keep(event: string, data: ChatChange): void {
   if (event === "approval_closed" && data.approval_id) closeApproval(data.approval_id);
   if (event === "input_opened" && data.request) cache.set({ inputs: new Map(cache.inputs).set(data.request.request_id, data.request) });
   if (event === "input_closed" && data.request_id) cache.set({ inputs: without(cache.inputs, data.request_id) });
+  const closed = data.approval_id ?? data.request_id;
+  if (event.endsWith("_closed") && closed) giveBack(closed);
 }
 const without = <T>(map: Map<string, T>, key: string): Map<string, T> => new Map([...map].filter(([each]) => each !== key));
 
@@ -137,7 +148,14 @@ const seenWaiting = new Set<string>();
 const answeredHere = new Set<string>();
 const unlearned = new Set<PendingApproval>(); // closed, and it is not known yet how
 
-export const answersHere = (approval: string, does: boolean): void => void (does ? answeredHere.add(approval) : answeredHere.delete(approval));
+const isAsked = (id: string): boolean => cache.approvals.has(id) || cache.inputs.has(id) || answeredHere.has(id);
+// Notes that this window answers an approval or a question, and takes that back if the answer was refused. Then what was written for it is given back if it waits no more.
+export function answersHere(id: string, does: boolean): void {
+  if (does) return void answeredHere.add(id);
+  answeredHere.delete(id);
+  giveBack(id);
+}
+const giveBack = (id: string): void => giveBackWords((row) => row !== id || isAsked(row));
 export const wasAnsweredElsewhere = (approval: string): boolean => seenWaiting.has(approval) && !answeredHere.has(approval);
 
 function closeApproval(id: string): void {

@@ -60,9 +60,13 @@ export function writeDraft(chat: string, text: string, before: string): void {
 // Makes this the draft of the chat unless it has another one. The box of that chat, if there is one, is told of it as by another window. False: it has another one.
 export function offerDraft(chat: string, text: string): boolean {
   if (draftOf(chat)) return false;
-  store(draftName(chat), text);
-  dispatchEvent(new StorageEvent("storage", { key: draftName(chat), oldValue: null, newValue: text }));
+  addToDraft(chat, text);
   return true;
+}
+export function addToDraft(chat: string, text: string): void {
+  const oldValue = draftOf(chat), newValue = oldValue ? `${oldValue}\n${text}` : text;
+  store(draftName(chat), newValue);
+  dispatchEvent(new StorageEvent("storage", { key: draftName(chat), oldValue, newValue }));
 }
 
 export const byNumber = (a: string, b: string): number => Number(a.slice(4)) - Number(b.slice(4));

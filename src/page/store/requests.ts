@@ -2,12 +2,13 @@
 import { t } from "../texts";
 import type { BranchRemoved, ChangeChatRequest, ExpandedCommand, FilesPreview, Tools, Trash } from "../wire";
 import { ApiError, begin, call, chatPath, get, isNotFound, turnPath } from "../wire/api";
-import { branch, cache, earlier, hold, known, lastTurn, leafOf, openEntry, show } from "./cache";
-import { answersHere } from "./feed";
+import { branch, cache, earlier, hold, isGone, known, lastTurn, leafOf, openEntry, show } from "./cache";
+import { answersHere, deletesHere } from "./feed";
 import { AskedFiles, navigation, openChat } from "./navigation";
 import { changeUnsent, offerDraft, OpenChat, Unsent } from "./open";
-import { attempt, changed, state, store, stored, tell } from "./state";
+import { attempt, changed, state, store, stored, tell, wordsOf } from "./state";
 import type { Chat, FilesChoice, PendingInput, Turn } from "./turn";
+import { forgetWords } from "./words";
 
 // --- settings of the chat that is shown, and of it alone
 // What a new chat of this browser begins with.
@@ -107,6 +108,7 @@ export async function createChat(): Promise<string | null> {
 export async function chatToFill(): Promise<string | null> {
   // Settings must be stored before its first message.
   if (!cache.open && Object.values(begun.fresh).some((each) => each)) return createChat();
+  if (isGone()) return tell(t.noSuchChat(cache.open!.id)), null;
   if (!cache.open) openChat(`chat_${crypto.getRandomValues(new Uint32Array(3)).join("").slice(0, 20)}`, true);
   return cache.open?.id ?? null;
 }
@@ -116,9 +118,11 @@ export async function remove(chats: string[]): Promise<void> {
   await attempt(async () => {
     for (const chat of chats) {
       try {
+        deletesHere.add(chat);
         await call("DELETE", chatPath(chat));
         deleted.push(chat);
       } catch (error) {
+        deletesHere.delete(chat);
         if (!isNotFound(error)) throw error; // else somebody else has deleted it
       }
     }
@@ -156,7 +160,13 @@ export async function put(ids: string[], to: { shelf: Chat["shelf"] | null; fold
   };
   tell(t.wasPut["workspace" in first[1] ? "folder" : (to.shelf ?? "list")](what), { label: t.undo, run: () => void attempt(undo) });
 }
-export const restore = (entry: string): Promise<void> => call("POST", `/trash/${encodeURIComponent(entry)}/restore`);
+export async function restore(entry: string): Promise<void> {
+  try {
+    await call("POST", `/trash/${encodeURIComponent(entry)}/restore`);
+  } catch (error) {
+    throw error instanceof ApiError && error.code === "chat_exists" ? new Error(t.nameTaken) : error;
+  }
+}
 
 // --- messages
 // "/NAME ARGUMENTS" as the message that it stands for, if the chat's folder has a command or a skill of this name.
@@ -189,7 +199,7 @@ async function post(chat: OpenChat, typed: string, attachments: string[]): Promi
     changed();
     if (error instanceof TypeError) return "";
     void findFolder(chat.id);
-    const why = error instanceof Error ? error.message : String(error);
+    const why = wordsOf(error);
     tell(why);
     return why;
   }
@@ -234,15 +244,17 @@ export async function compact(): Promise<void> {
 }
 
 // --- approvals and questions
-export async function answer(approval: string, body: Record<string, unknown>): Promise<boolean> {
-  answersHere(approval, true);
-  const given = await attempt(() => call("POST", `/approvals/${approval}`, body), t.offline);
-  if (!given) answersHere(approval, false);
-  return given;
-}
+export const answer = (approval: string, body: Record<string, unknown>): Promise<boolean> => give(approval, `/approvals/${approval}`, body, t.offline);
 export function respond(input: PendingInput, response: string | null): Promise<boolean> {
   const body = response === null ? { request_id: input.request_id, declined: true } : { request_id: input.request_id, response };
-  return attempt(() => call("POST", `${turnPath(input.chat_id, input.interaction_id)}/respond`, body));
+  return give(input.request_id, `${turnPath(input.chat_id, input.interaction_id)}/respond`, body);
+}
+async function give(id: string, path: string, body: Record<string, unknown>, offline = ""): Promise<boolean> {
+  answersHere(id, true);
+  const given = await attempt(() => call("POST", path, body), offline);
+  if (given) forgetWords((each) => each.row === id);
+  else answersHere(id, false);
+  return given;
 }
 
 // --- steps through a chat

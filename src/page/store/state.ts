@@ -1,6 +1,7 @@
 // The parts of the page's state, and how components read them: each component selects the values that it draws. One part is what the page tells people.
 import { useRef, useSyncExternalStore } from "react";
 import { t } from "../texts";
+import { ApiError } from "../wire/api";
 
 const listeners = new Set<() => void>();
 let waits = false;
@@ -94,6 +95,12 @@ export function store(name: string, value: string): void {
 // A screen reader says the same words a second time only if they differ.
 export const say = (text: string): void => notices.set({ said: text === notices.said ? `${text}\u00a0` : text });
 
+// Why the server refused something: its words, or ours if they name what to do next.
+export function wordsOf(error: unknown): string {
+  if (error instanceof ApiError && error.code === "busy") return t.busy;
+  return error instanceof Error ? error.message : String(error);
+}
+
 // Tells why the work failed. That the server cannot be reached the page shows by itself, unless there are words for it.
 export async function attempt(work: () => Promise<unknown>, offline = ""): Promise<boolean> {
   try {
@@ -101,7 +108,7 @@ export async function attempt(work: () => Promise<unknown>, offline = ""): Promi
     return true;
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") return true;
-    const text = error instanceof TypeError ? offline : error instanceof Error ? error.message : String(error);
+    const text = error instanceof TypeError ? offline : wordsOf(error);
     if (text) tell(text);
     return false;
   }

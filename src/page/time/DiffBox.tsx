@@ -3,6 +3,7 @@ import { spelled } from "../chat/hidden";
 import { attempt } from "../store/state";
 import type { Turn } from "../store/turn";
 import { t } from "../texts";
+import { v } from "../texts_of_views";
 import type { InteractionDiff } from "../wire";
 import { get, turnPath } from "../wire/api";
 
@@ -26,14 +27,14 @@ export function DiffBox({ turn }: { turn: Turn }) {
   if (!found) return <p className="faint">…</p>;
   return (
     <div ref={place} className="diff-box" data-testid="turn-diff">
-      {found.files.length === 0 && !found.omitted && <p className="faint">{t.noFilesChanged}</p>}
+      {found.files.length === 0 && !found.omitted && <p className="faint">{v.noFilesChanged}</p>}
       {found.files.map((file) => (
         <section key={file.path_base64 ?? file.path} data-path={file.path}>
-          <h4><code>{spelled(file.path)}</code> <span className="faint">{t.fileDone[file.change]}</span></h4>
+          <h4><code>{spelled(file.path)}</code> <span className="faint">{v.fileDone[file.change]}</span></h4>
           <Hunks text={file.diff} />
         </section>
       ))}
-      {found.omitted !== undefined && <p className="warning" data-testid="diff-omitted">{t.filesOmitted(found.omitted)}</p>}
+      {found.omitted !== undefined && <p className="warning" data-testid="diff-omitted">{v.filesOmitted(found.omitted)}</p>}
     </div>
   );
 }
@@ -41,12 +42,12 @@ export function DiffBox({ turn }: { turn: Turn }) {
 // The lines of a unified diff, without its header, which repeats the file's name or says that there are no lines.
 export function Hunks({ text }: { text: string }) {
   const from = text.indexOf("\n@@ ");
-  if (from < 0) return /^Binary files .*/m.test(text) ? <p className="faint">{t.noLines}</p> : null;
+  if (from < 0) return /^Binary files .*/m.test(text) ? <p className="faint">{v.noLines}</p> : null;
   const lines = text.slice(from + 1).replace(/\n$/, "").split("\n");
   return (
     <pre className="lines" tabIndex={0} aria-label={t.change}>
       {lines.slice(0, MOST).map((line, i) => <span key={i} className={KINDS[line[0] ?? ""] ?? "same"}>{`${spelled(line)}\n`}</span>)}
-      {lines.length > MOST && <span className="gap">{t.moreLines(lines.length - MOST)}</span>}
+      {lines.length > MOST && <span className="gap">{v.moreLines(lines.length - MOST)}</span>}
     </pre>
   );
 }

@@ -2,27 +2,26 @@ import { useEffect, useState } from "react";
 import { spelled } from "../chat/hidden";
 import { filesOf, mentionsIn } from "../chat/uploads";
 import { argumentsOf, patchedPaths, summary, titleOf } from "../chat/values";
-import { useKept } from "../list/Rows";
 import { Icon } from "../parts/Icon";
-import { cache } from "../store/cache";
-import { attempt, tell } from "../store/state";
+import { cache, lastTurn } from "../store/cache";
+import { attempt, tell, useSelect } from "../store/state";
 import * as requests from "../store/requests";
 import type { FilesChoice, Turn } from "../store/turn";
+import { useWords } from "../store/words";
 import { t } from "../texts";
+import { v } from "../texts_of_views";
 import type { EditPreview, FileInfo } from "../wire";
 import { ApiError, call, chatPath, turnPath } from "../wire/api";
 import { FilesBack } from "./FilesBack";
 
 // Edits a message in place, and shows the turns that this supersedes and the effects that stay.
 export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => void }) {
-  const [text, setText] = useKept("text", turn.message ?? "");
+  const [text, setText] = useWords(turn.chat, `${turn.chat}/${turn.id}`, "text", turn.message ?? "");
   const [preview, setPreview] = useState<EditPreview | null>(null);
   const [files, setFiles] = useState<FilesChoice>({});
-  useEffect(() => {
-    void attempt(async () => {
-      setPreview(await call<EditPreview>("POST", `${turnPath(turn.chat, turn.id)}/edit`, { new_user_message: turn.message || "x", dry_run: true }));
-    });
-  }, [turn]);
+  const end = useSelect(() => `${lastTurn()?.id} ${lastTurn()?.status}`); // it goes on, or moves, while people write
+  const look = (): Promise<EditPreview> => call<EditPreview>("POST", `${turnPath(turn.chat, turn.id)}/edit`, { new_user_message: turn.message || "x", dry_run: true });
+  useEffect(() => void attempt(async () => setPreview(await look())), [turn, end]);
   const stays = preview ? effectsThatStay(preview, files) : [];
   const done = (): void => {
     setText(turn.message ?? "");
@@ -30,6 +29,8 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
   };
   const run = async (): Promise<void> => {
     await attempt(async () => {
+      const now = await look();
+      if (preview && whatGoes(now) !== whatGoes(preview)) return setPreview(now), tell(v.previewMoved);
       if (await requests.edit(turn, text, { ...files, ...(await attachmentsOf(turn, text)) })) done();
     });
   };
@@ -45,12 +46,12 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
         }} />
       {preview && (
         <div className="hint" data-testid="edit-preview">
-          <p><Icon name="branch" size={15} /> {t.supersedes(preview.superseded.length)}</p>
+          <p><Icon name="branch" size={15} /> {v.supersedes(preview.superseded.length)}</p>
           {preview.superseded.length > 1 && <ul className="preview-effects">{preview.superseded.slice(0, 6).map((id) => <li key={id} dir="auto">{cache.open?.turns.get(id)?.message?.slice(0, 100) ?? id}</li>)}</ul>}
           <FilesBack preview={preview} choice={files} onChange={setFiles} />
-          {stays.length === 0 ? <p><Icon name="check" size={15} /> {t.noSideEffects}</p> : (
+          {stays.length === 0 ? <p><Icon name="check" size={15} /> {v.noSideEffects}</p> : (
             <>
-              <p className="warning"><Icon name="alert" size={15} /> {t.sideEffects}</p>
+              <p className="warning"><Icon name="alert" size={15} /> {v.sideEffects}</p>
               <ul className="preview-effects" data-testid="side-effects">
                 {stays.map((each, i) => <li key={i}>{each.what} <code>{spelled(each.on)}</code>{each.failed && ` (${t.failed})`}</li>)}
               </ul>
@@ -59,12 +60,15 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
         </div>
       )}
       <div className="row">
-        <button type="submit" className="primary" data-testid="edit-run" disabled={text.trim() === ""}>{t.save}</button>
+        <button type="submit" className="primary" data-testid="edit-run" disabled={text.trim() === ""}>{v.save}</button>
         <button type="button" onClick={done}>{t.cancel}</button>
       </div>
     </form>
   );
 }
+
+// What an edit supersedes and leaves behind. If that is no longer what is shown, nothing runs before people have seen it.
+const whatGoes = ({ superseded, side_effects }: EditPreview): string => JSON.stringify([superseded, side_effects]);
 
 // The files that the new message names, as they are now, and those that the old one had without naming them. Nothing if neither names any.
 async function attachmentsOf(turn: Turn, text: string): Promise<{ attachments?: string[] }> {

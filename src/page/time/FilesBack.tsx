@@ -5,6 +5,7 @@ import * as requests from "../store/requests";
 import { useSelect } from "../store/state";
 import type { FilesChoice } from "../store/turn";
 import { t } from "../texts";
+import { v } from "../texts_of_views";
 import type { FilesPreview } from "../wire";
 import { Hunks } from "./DiffBox";
 
@@ -19,17 +20,17 @@ export function FilesBack({ preview, choice, onChange }: { preview: Restorable; 
   const restore = choice.files === "restore";
   return (
     <>
-      <label className="setting"><input type="checkbox" data-testid="restore-files" checked={restore} onChange={(e) => onChange(e.target.checked ? { files: "restore" } : {})} /><span>{t.restoreFiles}</span></label>
+      <label className="setting"><input type="checkbox" data-testid="restore-files" checked={restore} onChange={(e) => onChange(e.target.checked ? { files: "restore" } : {})} /><span>{v.restoreFiles}</span></label>
       <ul className="preview-effects" data-testid="preview-files">
-        {files.slice(0, MOST).map((each) => <li key={each.path}>{t.fileChange[each.change]} <code>{spelled(each.path)}</code>{each.conflict && ` (${t.fileConflict[each.reason ?? "changed"]})`}{each.diff !== undefined && <><Told text={each.diff} /><Hunks text={each.diff} /></>}</li>)}
-        {files.length > MOST && <li>{t.moreFiles(files.length - MOST)}</li>}
-        {omitted > 0 && <li className="warning" data-testid="files-stay">{t.filesStay(omitted)}</li>}
+        {files.slice(0, MOST).map((each) => <li key={each.path}>{v.fileChange[each.change]} <code>{spelled(each.path)}</code>{each.conflict && ` (${v.fileConflict[each.reason ?? "changed"]})`}{each.diff !== undefined && <><Told text={each.diff} /><Hunks text={each.diff} /></>}</li>)}
+        {files.length > MOST && <li>{v.moreFiles(files.length - MOST)}</li>}
+        {omitted > 0 && <li className="warning" data-testid="files-stay">{v.filesStay(omitted)}</li>}
       </ul>
       {restore && files.some((each) => each.imported) && (
-        <label className="setting warning"><input type="checkbox" data-testid="allow-imported" checked={choice.allow_imported === true} onChange={(e) => onChange({ ...choice, allow_imported: e.target.checked })} /><span>{t.allowImported}</span></label>
+        <label className="setting warning"><input type="checkbox" data-testid="allow-imported" checked={choice.allow_imported === true} onChange={(e) => onChange({ ...choice, allow_imported: e.target.checked })} /><span>{v.allowImported}</span></label>
       )}
       {restore && (omitted > 0 || files.some((each) => each.conflict)) && (
-        <label className="setting"><input type="checkbox" data-testid="force-files" checked={choice.force === true} onChange={(e) => onChange({ ...choice, force: e.target.checked })} /><span>{t.forceFiles}</span></label>
+        <label className="setting"><input type="checkbox" data-testid="force-files" checked={choice.force === true} onChange={(e) => onChange({ ...choice, force: e.target.checked })} /><span>{v.forceFiles}</span></label>
       )}
     </>
   );

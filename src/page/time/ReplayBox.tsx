@@ -8,7 +8,6 @@ import { Icon } from "../parts/Icon";
 import { useKept } from "../list/Rows";
 import { attempt } from "../store/state";
 import { newTurn, take, timeOf, Turn } from "../store/turn";
-import { t } from "../texts";
 import { v } from "../texts_of_views";
 import type { ReplayReport } from "../wire";
 import { call, turnPath } from "../wire/api";
@@ -69,21 +68,21 @@ export function ReplayBox({ turn }: { turn: Turn }) {
   };
   const event = turn.events[at - 1];
   return (
-    <section ref={place} className="card replay" data-testid="replay-box" aria-label={t.replayOf} onKeyDown={onKey}>
+    <section ref={place} className="card replay" data-testid="replay-box" aria-label={v.replayOf} onKeyDown={onKey}>
       <div className="replay-controls">
-        <button type="button" className="quiet square" data-testid="replay-back" aria-label={t.stepBack} title={`${t.stepBack} (←)`} disabled={at === 0} onClick={() => step(-1)}><Icon name="back" /></button>
-        <button type="button" className="square" data-testid="replay-play" aria-label={playing ? t.pause : t.play} title={playing ? t.pause : t.play} onClick={play}><Icon name={playing ? "pause" : "play"} /></button>
-        <button type="button" className="quiet square" data-testid="replay-on" aria-label={t.stepOn} title={`${t.stepOn} (→)`} disabled={at === count} onClick={() => step(1)}><Icon name="forward" /></button>
-        <input type="range" data-testid="replay-position" aria-label={t.position} aria-valuetext={`${at}/${count} ${event?.type ?? ""}`} min={0} max={count} value={at} onChange={(e) => {
+        <button type="button" className="quiet square" data-testid="replay-back" aria-label={v.stepBack} title={`${v.stepBack} (←)`} disabled={at === 0} onClick={() => step(-1)}><Icon name="back" /></button>
+        <button type="button" className="square" data-testid="replay-play" aria-label={playing ? v.pause : v.play} title={playing ? v.pause : v.play} onClick={play}><Icon name={playing ? "pause" : "play"} /></button>
+        <button type="button" className="quiet square" data-testid="replay-on" aria-label={v.stepOn} title={`${v.stepOn} (→)`} disabled={at === count} onClick={() => step(1)}><Icon name="forward" /></button>
+        <input type="range" data-testid="replay-position" aria-label={v.position} aria-valuetext={`${at}/${count} ${event?.type ?? ""}`} min={0} max={count} value={at} onChange={(e) => {
           setPlaying(false);
           setAt(Number(e.target.value));
         }} />
-        <select aria-label={t.speed} data-testid="replay-speed" value={speed} onChange={(e) => setSpeed(e.target.value as Speed)}>{SPEEDS.map((each) => <option key={each} value={each}>{t.speeds[each]}</option>)}</select>
-        <button type="button" data-testid="verify" disabled={checking} onClick={() => void verify()}><Icon name="verify" size={16} />{t.verify}</button>
+        <select aria-label={v.speed} data-testid="replay-speed" value={speed} onChange={(e) => setSpeed(e.target.value as Speed)}>{SPEEDS.map((each) => <option key={each} value={each}>{v.speeds[each]}</option>)}</select>
+        <button type="button" data-testid="verify" disabled={checking} onClick={() => void verify()}><Icon name="verify" size={16} />{v.verify}</button>
         <button type="button" data-testid="what-if" aria-expanded={asking} onClick={() => setAsking(!asking)}><Icon name="fork" size={16} />{v.whatIfOpen}</button>
       </div>
       <p className="number" data-testid="replay-state">{at}/{count} {event?.type} {at > 0 && `+${duration(timeOf(event) - timeOf(turn.events[0]))}`}</p>
-      {report && (report.match ? <p className="good" data-testid="verified"><Icon name="check" size={16} /> {t.verified}</p> : <Divergence report={report} />)}
+      {report && (report.match ? <p className="good" data-testid="verified"><Icon name="check" size={16} /> {v.verified}</p> : <Divergence report={report} />)}
       {asking ? <WhatIf turn={turn} at={at} /> : <div className="replayed"><BlockList turn={shown} /></div>}
     </section>
   );
@@ -92,15 +91,15 @@ export function ReplayBox({ turn }: { turn: Turn }) {
 // The first event that differs: as it was stored, and as it came this time.
 function Divergence({ report }: { report: ReplayReport }) {
   const { divergence } = report;
-  if (!divergence) return <p className="bad" data-testid="verified">{t.differs}</p>;
+  if (!divergence) return <p className="bad" data-testid="verified">{v.differs}</p>;
   const show = (event: Record<string, unknown> | null): string => (event ? spelled(JSON.stringify(event, null, 2)) : "");
   const parts = diffWords(show(divergence.expected), show(divergence.actual));
   return (
     <div data-testid="verified">
-      <p className="bad">{t.differs} {divergence.seq}: {divergence.reason}</p>
+      <p className="bad">{v.differs} {divergence.seq}: {divergence.reason}</p>
       <div className="divergence">
-        <Side label={t.expected} testid="expected" drops="added" parts={divergence.expected && parts} />
-        <Side label={t.actual} testid="actual" drops="removed" parts={divergence.actual && parts} />
+        <Side label={v.expected} testid="expected" drops="added" parts={divergence.expected && parts} />
+        <Side label={v.actual} testid="actual" drops="removed" parts={divergence.actual && parts} />
       </div>
     </div>
   );
@@ -110,7 +109,7 @@ function Side({ label, testid, drops, parts }: { label: string; testid: string; 
   return (
     <section aria-label={label}>
       <h4>{label}</h4>
-      {parts === null ? <p className="faint">{t.noEvent}</p> : <pre tabIndex={0} data-testid={testid}><Words parts={parts} drops={drops} /></pre>}
+      {parts === null ? <p className="faint">{v.noEvent}</p> : <pre tabIndex={0} data-testid={testid}><Words parts={parts} drops={drops} /></pre>}
     </section>
   );
 }
