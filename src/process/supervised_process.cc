@@ -500,7 +500,8 @@ void Supervise(const SupervisorPlan& plan) {
   const pid_t self = ::getpid();
   // The child shares this process's memory until it becomes the command, and changes nothing in it: copying the page
   // tables of a large server takes as long as starting a shell.
-  const pid_t command = child_signals < 0 ? -1 : ::vfork();
+  pid_t command = -1;
+  if (child_signals >= 0) command = ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork): as said above
   if (command == 0) BecomeCommand(plan, self);
   if (command < 0) {
     Report(SupervisorReport::kStartFailed, errno);
