@@ -99,6 +99,13 @@ class AnyCallRecorder final : public CallRecorder {
   Room& room_;
 };
 
+// Of a call that may change anything in a workspace that cannot be watched.
+class NoRecorder final : public CallRecorder {
+ public:
+  WorkspaceChanges Finish() override { return {}; }
+  bool sees() const override { return false; }
+};
+
 // Records a tool that changes the files that it names and may create the directories above them.
 class NamedFilesRecorder final : public CallRecorder {
  public:
@@ -168,7 +175,7 @@ class TrackedRun final : public RunRecorder {
       if (files.recorded.empty()) return nullptr;
       return std::make_unique<NamedFilesRecorder>(tracker_, blobs_, chat_, std::move(files.recorded));
     }
-    if (!tracker_.Refresh(stop)) return nullptr;
+    if (!tracker_.Refresh(stop)) return stop.stop_requested() ? nullptr : std::make_unique<NoRecorder>();
     {
       const MutexLock lock(mutex_);
       looks_again_ = true;
@@ -176,10 +183,12 @@ class TrackedRun final : public RunRecorder {
     return std::make_unique<AnyCallRecorder>(tracker_, blobs_, chat_, room_);
   }
 
-  bool CanRecord(const ToolTraits& traits, std::string_view arguments) const override {
+  bool CanRecord(const ToolTraits& traits, std::string_view arguments, const std::stop_token& stop) const override {
     const auto effect = traits.file_effect.value_or(FileEffect::kAnything);
-    // What a background job changes after its call is nobody's change.
-    if (effect == FileEffect::kAnything) return !Arguments(arguments).Boolean("background").value_or(false);
+    if (effect == FileEffect::kAnything) {
+      // What a background job changes after its call is nobody's change.
+      return !Arguments(arguments).Boolean("background").value_or(false) && tracker_.IsKnown(stop);
+    }
     const Named files = RecordedFiles(effect, arguments);
     return files.all && !files.recorded.empty();
   }

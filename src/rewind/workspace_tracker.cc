@@ -340,9 +340,13 @@ std::optional<FileVersion> WorkspaceTracker::VersionOf(const Entry& entry, Findi
 bool WorkspaceTracker::Refresh(const std::stop_token& stop) {
   const MutexLock lock(mutex_);
   if (too_large_) return false;
-  if (!built_) return Build(stop);
-  Update(nullptr);
-  return built_;
+  if (built_) Update(nullptr);  // forgets everything if the workspace is another folder than before
+  return built_ || Build(stop);
+}
+
+bool WorkspaceTracker::IsKnown(const std::stop_token& stop) {
+  const MutexLock lock(mutex_);
+  return !too_large_ && (built_ || Build(stop));
 }
 
 WorkspaceChanges WorkspaceTracker::Collect(const Keep& keep, std::size_t most) {

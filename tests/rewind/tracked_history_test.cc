@@ -52,11 +52,11 @@ std::map<std::string, std::string> TreeOf(const fs::path& root) {
 
 // A workspace, a folder of chats, and what a process has of them.
 struct World {
-  explicit World(const fs::path& folder)
+  explicit World(const fs::path& folder, RewindLimits limits = {})
       : root(folder / "workspace"),
         chats(folder / "chats"),
         workspace(root.string(), {}),
-        tracker(workspace, folder.string(), {}),
+        tracker(workspace, folder.string(), limits),
         blobs(chats.string(), nullptr, disk),
         history(tracker, blobs, /*shared=*/false) {}
 
@@ -232,6 +232,25 @@ TEST_CASE("TrackedHistory: restores read-only folders with their content", "[rew
   CHECK(TreeOf(world.root) == start);
   ::chmod((world.root / "closed").c_str(), 0755);
   ::chmod((world.root / "closed/sub").c_str(), 0755);
+}
+
+TEST_CASE("TrackedHistory: in a workspace with too many files, a command is neither recorded nor counted as recordable",
+          "[rewind]") {
+  TempDirectory folder;
+  World::Make(folder.path());
+  World world(folder.path(), {.entries = 2});
+  for (const char* name : {"one/a", "one/b", "two/a", "two/b"}) world.Write(name, "x");
+  const auto run = world.history.Record(kChat, /*hooks_change=*/false);
+  ToolTraits command;
+  command.read_only = false;
+  CHECK_FALSE(run->CanRecord(command, "{}", {}));
+  const auto call = run->Begin(command, "{}", {});
+  REQUIRE(call);
+  CHECK_FALSE(call->sees());
+  CHECK(call->Finish().recorded.empty());
+  ToolTraits edit = command;
+  edit.file_effect = FileEffect::kOneFile;
+  CHECK(run->CanRecord(edit, R"({"path":"one/a"})", {}));
 }
 
 // Thousands of states; a sanitizer has its own ideas of processes.
