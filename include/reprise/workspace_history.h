@@ -72,9 +72,10 @@ class WorkspaceHistory {
   virtual bool HoldsMore(const std::string& path, const std::vector<std::string>& but) = 0;
 
   // Does all steps, or after a kill leaves the rest to Recover. When the files are restored it calls `commit`. `then`
-  // is a text of the caller, stored with the steps: Recover passes it to its own `commit` instead. A path that no
-  // longer has its `from` version is skipped and logged. If `commit` or a step fails, all steps are undone. Fails
-  // before any change if a content cannot be read.
+  // is a text of the caller, stored with the steps: Recover passes it to its own `commit` instead. If `commit` or a
+  // step fails, all steps are undone, except where a file was changed meanwhile. kConflict (reason
+  // "workspace_conflict", the paths in its details) if a path no longer has its `from` version. Fails before any change
+  // if a content cannot be read.
   virtual Result<void> Restore(const ChatId& chat, const std::vector<RestoreStep>& steps, const std::string& then,
                                const std::function<Result<void>()>& commit) = 0;
   // Finishes the restores of an earlier process in this workspace. Call it before anything runs. Returns the paths of

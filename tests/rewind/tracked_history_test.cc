@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
@@ -18,6 +19,7 @@
 #include "base/logging.h"
 #include "base/posix_file_system.h"
 #include "store/file_blob_store.h"
+#include "support/forwarding_file_system.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
 
@@ -232,6 +234,58 @@ TEST_CASE("TrackedHistory: restores read-only folders with their content", "[rew
   CHECK(TreeOf(world.root) == start);
   ::chmod((world.root / "closed").c_str(), 0755);
   ::chmod((world.root / "closed/sub").c_str(), 0755);
+}
+
+// Does something once, before the nth file is read from here on.
+class Interrupted final : public ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+  Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) override {
+    if (--nth == 0) act();
+    return ForwardingFileSystem::ReadFile(path, max_bytes);
+  }
+  int nth = 0;
+  std::function<void()> act;
+};
+
+TEST_CASE("TrackedHistory: what a person saves during a restore stays, and nothing else is restored", "[rewind]") {
+  TempDirectory folder;
+  World::Make(folder.path());
+  World world(folder.path());
+  Interrupted disk(world.disk);
+  FileBlobStore blobs(world.chats.string(), nullptr, disk);
+  TrackedHistory history(world.tracker, blobs, /*shared=*/false);
+  for (const char* name : {"a", "b", "c"}) world.Write(name, std::string("old ") + name);
+  fs::create_hard_link(world.root / "b", world.root / "second name of b");
+  const auto changes = world.During([&] {
+    for (const char* name : {"a", "b", "c", "made"}) world.Write(name, "new");
+  });
+  // Contents are read in a first check, and again when they are staged: then the files have been looked at.
+  const auto steps = Backwards(changes);
+  const int reads =
+      static_cast<int>(std::ranges::count_if(steps, [](const RestoreStep& each) { return each.to.has_value(); }));
+  const auto path = GENERATE(as<std::string>(), "a", "c", "made", "new");
+  CAPTURE(path);
+  auto wanted = TreeOf(world.root);
+  disk.nth = reads + 2;
+  disk.act = [&] {
+    if (path == "new")
+      return fs::remove(world.root / "c"), world.Write("new", "x"), fs::rename(world.root / "new", world.root / "c");
+    world.Write(path, "an hour of work");
+  };
+  int commits = 0;
+  const auto restored =
+      history.Restore(kChat, steps, "then", [&]() -> Result<void> { return ++commits, Result<void>(); });
+  REQUIRE(disk.nth <= 0);
+  REQUIRE_FALSE(restored);
+  CHECK(restored.error().reason == "workspace_conflict");
+  const std::string named = path == "new" ? "c" : path;
+  CHECK(restored.error().details_json.find("\"path\":\"" + named + "\"") != std::string::npos);
+  CHECK(commits == 0);
+  CHECK(ContentOf(world.root / named) == (path == "new" ? "x" : "an hour of work"));
+  auto is = TreeOf(world.root);
+  is.erase(named), wanted.erase(named);
+  CHECK(is == wanted);
 }
 
 TEST_CASE("TrackedHistory: in a workspace with too many files, a command is neither recorded nor counted as recordable",
