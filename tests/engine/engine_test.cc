@@ -102,7 +102,10 @@ class TroubledStore : public InteractionStore {
                                const std::optional<std::string>& title) override {
     return store_.ForkChat(source, last, c, title);
   }
-  Result<void> DeleteChat(const ChatId& c) override { return store_.DeleteChat(c); }
+  bool fail_delete = false;
+  Result<void> DeleteChat(const ChatId& c) override {
+    return fail_delete ? Fail(ErrorCode::kIo, "the disk fails") : store_.DeleteChat(c);
+  }
 
  private:
   class TroubledJournal : public Journal {
@@ -587,6 +590,21 @@ TEST_CASE("Engine: a checkpoint that cannot be stored fails the run, is told, an
   CHECK(rescued->status == InteractionStatus::kFailed);
   CHECK(Contents(rescued->final_agent_state->messages) == Texts{"x", "precious"});
   CHECK(rescued->events.back().payload.index() == EventPayload(event::Failed{}).index());
+}
+
+TEST_CASE("Engine: a chat that cannot be deleted keeps its unsaved interaction", "[engine]") {
+  Fixture f;
+  REQUIRE(f.store.CreateChat(kChat, {}));
+  f.store.fail = true;
+  f.model.ThenAnswer("precious");
+  f.Turn("x");
+  REQUIRE(f.fallback.LoadInteraction(kChat, Id(1)));
+  f.store.fail_delete = true;
+  CHECK_FALSE(f.engine().DeleteChat(kChat));
+  CHECK(f.fallback.LoadInteraction(kChat, Id(1)));
+  f.store.fail_delete = false;
+  CHECK(f.engine().DeleteChat(kChat));
+  CHECK_FALSE(f.fallback.LoadInteraction(kChat, Id(1)));
 }
 
 TEST_CASE("Engine: a disk that hangs holds nobody up for longer than the limit", "[engine]") {
