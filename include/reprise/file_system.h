@@ -24,6 +24,7 @@ class WritableFile {
 struct DirectoryEntry {
   std::string name;
   bool is_directory = false;
+  bool is_link = false;
 };
 
 // What else a sync makes durable.
