@@ -45,6 +45,9 @@ Error SystemError(int error, const std::string& what, std::string io_message) {
     case EDQUOT:
       return MakeError(ErrorCode::kStorageFull, "no space left to store this; make room on the disk, and try again",
                        std::move(detail));
+    case EFBIG:
+      return MakeError(ErrorCode::kStorageFull, "the file would be larger than this process may write (ulimit -f)",
+                       std::move(detail));
     case EACCES:
     case EPERM:
       return MakeError(ErrorCode::kIo, "there is no permission to do this", std::move(detail));
