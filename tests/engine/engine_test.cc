@@ -328,7 +328,9 @@ TEST_CASE("Engine: an answer is taken when it is on record", "[engine]") {
     const auto started = f.Start("x");
     AwaitEvent(started->log, "approval_required");
     const std::string id = f.engine().PendingApprovals().at(0).request.approval_id;
-    CHECK(f.engine().AnswerApproval(id, {.approved = approved}).error().code == ErrorCode::kStorageFull);
+    const auto answered = f.engine().AnswerApproval(id, {.approved = approved});
+    CHECK(answered.error().code == ErrorCode::kStorageFull);
+    CHECK(answered.error().message.find("send the message again") != std::string::npos);
     AwaitEnd(started->log);
     CHECK(f.store.LoadInteraction(kChat, Id(1))->status == InteractionStatus::kFailed);
   }
