@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <system_error>
 
 #include "app/checks.h"
 #include "app/embedded.h"
@@ -144,8 +145,15 @@ Exited RunServe(const CommandLine& line, const Environment& environment) {
     TRY(LogToFile(log_file));
   }
   for (const std::string& unknown : UnknownVariables(environ)) LogWarning(unknown);
-  ProviderCheck providers(options);
-  return Serve(options, line, signals, providers, manager);
+  try {
+    ProviderCheck providers(options);
+    return Serve(options, line, signals, providers, manager);
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again) throw;
+    return Complain(MakeError(ErrorCode::kUnavailable,
+                              "the system has no thread left for the server: raise the limit of processes (ulimit -u, "
+                              "TasksMax of systemd) or of memory (ulimit -v)"));
+  }
 }
 
 }  // namespace reprise
