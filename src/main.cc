@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <string_view>
@@ -17,10 +18,15 @@ void OpenStandardDescriptors() {
   }
 }
 
+// Beyond the limit of a file's size (ulimit -f), a write is to fail like one to a full disk. Commands get the signal's
+// usual effect again.
+void IgnoreSizeSignal() { ::signal(SIGXFSZ, SIG_IGN); }
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == reprise::kOpenListeners) return reprise::OpenListeners(argc, argv);
   OpenStandardDescriptors();
+  IgnoreSizeSignal();
   return reprise::RunMain(argc, argv);
 }

@@ -25,6 +25,7 @@ class WritableFile {
 struct DirectoryEntry {
   std::string name;
   bool is_directory = false;
+  bool is_link = false;
 };
 
 // Reports the directories that come into a directory or leave it. Not thread-safe.

@@ -24,6 +24,8 @@ class CallRecorder {
   // The changes in the workspace since the call began; keeps the old and new content. Call it once, after the call. May
   // wait for a disk.
   virtual WorkspaceChanges Finish() = 0;
+  // False: what the call changed will not be known.
+  virtual bool sees() const { return true; }
 };
 
 // Watches one run. Thread-safe.
@@ -31,11 +33,11 @@ class RunRecorder {
  public:
   virtual ~RunRecorder() = default;
   // Call it before a tool call: keeps what the call may change. The first call that may change anything takes as long
-  // as reading the workspace. Null: the call changes no file.
+  // as reading the workspace. Null: the call changes no file, or `stop` was requested.
   virtual std::unique_ptr<CallRecorder> Begin(const ToolTraits& traits, std::string_view arguments,
                                               const std::stop_token& stop) = 0;
-  // Whether the changes of such a call will be recorded. Quick.
-  virtual bool CanRecord(const ToolTraits& traits, std::string_view arguments) const = 0;
+  // Whether the changes of such a call will be recorded. The first time it may take as long as Begin.
+  virtual bool CanRecord(const ToolTraits& traits, std::string_view arguments, const std::stop_token& stop) const = 0;
   // Further changes, by programs that ran between the calls. Call it once, after the run.
   virtual WorkspaceChanges End() = 0;
 };
@@ -70,9 +72,10 @@ class WorkspaceHistory {
   virtual bool HoldsMore(const std::string& path, const std::vector<std::string>& but) = 0;
 
   // Does all steps, or after a kill leaves the rest to Recover. When the files are restored it calls `commit`. `then`
-  // is a text of the caller, stored with the steps: Recover passes it to its own `commit` instead. A path that no
-  // longer has its `from` version is skipped and logged. If `commit` or a step fails, all steps are undone. Fails
-  // before any change if a content cannot be read.
+  // is a text of the caller, stored with the steps: Recover passes it to its own `commit` instead. If `commit` or a
+  // step fails, all steps are undone, except where a file was changed meanwhile. kConflict (reason
+  // "workspace_conflict", the paths in its details) if a path no longer has its `from` version. Fails before any change
+  // if a content cannot be read.
   virtual Result<void> Restore(const ChatId& chat, const std::vector<RestoreStep>& steps, const std::string& then,
                                const std::function<Result<void>()>& commit) = 0;
   // Finishes the restores of an earlier process in this workspace. Call it before anything runs. Returns the paths of

@@ -21,7 +21,8 @@ AgentParts WithShared(AgentParts parts) {
   return parts;
 }
 
-ApprovalPolicy PolicyOf(const AgentLimits& limits, ApprovalGate& approvals, const RunRecorder* recorder) {
+ApprovalPolicy PolicyOf(const AgentLimits& limits, ApprovalGate& approvals, const RunRecorder* recorder,
+                        std::stop_token stop) {
   ApprovalPolicy policy{.mode = [&approvals](const ToolCall& call) { return approvals.ModeFor(call.id); },
                         .also = limits.also_mode,
                         .nobody_to_ask = limits.nobody_to_ask,
@@ -30,8 +31,8 @@ ApprovalPolicy PolicyOf(const AgentLimits& limits, ApprovalGate& approvals, cons
                         .rules = limits.rules,
                         .added_rules = limits.added_rules};
   if (recorder != nullptr) {
-    policy.can_undo = [recorder](const ToolTraits& traits, std::string_view arguments) {
-      return recorder->CanRecord(traits, arguments);
+    policy.can_undo = [recorder, stop = std::move(stop)](const ToolTraits& traits, std::string_view arguments) {
+      return recorder->CanRecord(traits, arguments, stop);
     };
   }
   return policy;
@@ -111,8 +112,8 @@ AgentLoop::AgentLoop(AgentParts parts, AgentLimits limits, std::string model_nam
       turn_{.parts = parts_,
             .limits = limits_,
             .model_name = model_name_,
-            .stop = std::move(stop),
-            .policy = PolicyOf(limits_, parts_.approvals, parts_.recorder),
+            .stop = stop,
+            .policy = PolicyOf(limits_, parts_.approvals, parts_.recorder, std::move(stop)),
             .state = std::move(state),
             .tools = parts_.tools.Current()},
       calls_(turn_),

@@ -519,7 +519,7 @@ ToolOutcome CallRunner::RunTool(const Execution& execution) {
     outcome = Failure("The tool failed for an internal reason.");
   }
   outcome = End(execution, std::move(outcome), std::move(span));
-  EndRecording(execution, std::move(recorder));  // includes changes by hooks
+  EndRecording(execution, std::move(recorder), outcome);  // includes changes by hooks
   return outcome;
 }
 
@@ -529,8 +529,11 @@ std::unique_ptr<CallRecorder> CallRunner::BeginRecording(const Execution& execut
   return recorder->Begin(execution.offered.tool->traits(), execution.arguments, turn_.stop);
 }
 
-void CallRunner::EndRecording(const Execution& execution, std::unique_ptr<CallRecorder> recorder) const {
+void CallRunner::EndRecording(const Execution& execution, std::unique_ptr<CallRecorder> recorder,
+                              ToolOutcome& outcome) const {
   if (!recorder) return;
+  if (!recorder->sees())
+    outcome.output += "\n(What this call changed in the workspace is not recorded: it cannot be undone.)";
   for (auto& changed : InEvents(execution.call.id, recorder->Finish())) Emit(std::move(changed));
 }
 

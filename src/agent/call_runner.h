@@ -110,7 +110,7 @@ class CallRunner {
   Span BeginSpan(const Execution& execution) const;
   // Records workspace changes until EndRecording; null if they are not recorded.
   std::unique_ptr<CallRecorder> BeginRecording(const Execution& execution) const;
-  void EndRecording(const Execution& execution, std::unique_ptr<CallRecorder> recorder) const;
+  void EndRecording(const Execution& execution, std::unique_ptr<CallRecorder> recorder, ToolOutcome& outcome) const;
   ToolOutcome End(const Execution& execution, ToolOutcome outcome, Span span) const;
   ToolContext ContextOf(const Execution& execution, const Span& span);
   std::function<void(std::string_view)> LiveOutputOf(const ToolCall& call) const;

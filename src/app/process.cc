@@ -74,8 +74,7 @@ void PrepareProcess() {
   RaiseDescriptorLimit();
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
-  // Errors of write(2) instead: a lost client, a file as large as `ulimit -f` allows. Cannot fail for valid signals.
-  for (const int number : {SIGPIPE, SIGXFSZ}) sigaction(number, &ignore, nullptr);
+  sigaction(SIGPIPE, &ignore, nullptr);  // cannot fail for a valid signal; a lost client is an error of write(2)
   // glibc gives each of the first 8 * cores threads an arena, with a free list that keeps its peak. The runs' threads
   // come and go; two arenas keep their memory shared, without a measurable wait for the lock.
   mallopt(M_ARENA_MAX, 2);

@@ -147,10 +147,12 @@ class PosixWritableFile final : public WritableFile {
   int sync_error_ = 0;
 };
 
-bool IsDirectory(int parent, const dirent& entry) {
-  if (entry.d_type != DT_UNKNOWN) return entry.d_type == DT_DIR;
+DirectoryEntry EntryOf(int parent, const dirent& entry) {
+  unsigned char type = entry.d_type;
   struct stat status {};
-  return ::fstatat(parent, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode);
+  if (type == DT_UNKNOWN && ::fstatat(parent, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0)
+    type = IFTODT(status.st_mode);
+  return {.name = entry.d_name, .is_directory = type == DT_DIR, .is_link = type == DT_LNK};
 }
 
 }  // namespace
@@ -367,7 +369,7 @@ Result<std::vector<DirectoryEntry>> PosixFileSystem::ListDirectory(const std::st
     if (entry == nullptr) break;
     const std::string_view name = entry->d_name;
     if (name == "." || name == "..") continue;
-    entries.push_back({.name = std::string(name), .is_directory = IsDirectory(::dirfd(directory.get()), *entry)});
+    entries.push_back(EntryOf(::dirfd(directory.get()), *entry));
   }
   if (errno != 0) return FailErrno("readdir", path, errno);
   return entries;

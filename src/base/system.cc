@@ -46,7 +46,7 @@ Error SystemError(int error, const std::string& what, std::string io_message) {
       return MakeError(ErrorCode::kStorageFull, "no space left to store this; make room on the disk, and try again",
                        std::move(detail));
     case EFBIG:
-      return MakeError(ErrorCode::kStorageFull, "the file would be larger than `ulimit -f` allows; raise that limit",
+      return MakeError(ErrorCode::kStorageFull, "the file would be larger than this process may write (ulimit -f)",
                        std::move(detail));
     case EACCES:
     case EPERM:

@@ -512,6 +512,15 @@ class Listing {
   bool failed_ = false;
 };
 
+void WarnOfOthers(const std::string& path, const std::vector<std::string>& others) {
+  constexpr std::size_t kNamed = 5;
+  if (others.empty()) return;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(others.size(), kNamed); ++i) names += (i == 0 ? "" : ", ") + others[i];
+  if (others.size() > kNamed) names += " and " + std::to_string(others.size() - kNamed) + " more";
+  Warn(VisibleLine("passed over in " + path + ", because it is no chat: " + names));
+}
+
 // Sorts the paths into our own chats and sessions of other tools.
 Result<Asked> Sort(const CommandLine& line, Report& report) {
   const MoveRequest& move = line.move;
@@ -525,14 +534,21 @@ Result<Asked> Sort(const CommandLine& line, Report& report) {
   }
   asked.has_sessions = !move.from.empty();
   for (const std::string& path : line.arguments) {
-    const auto found = move.from.empty() ? FindForeignChats(path) : std::vector<std::string>();
-    const bool may_be_foreign = !found ? found.error().code == ErrorCode::kInvalidArgument : IsFile(path);
+    const auto found = move.from.empty() ? FindForeignChats(path) : FoundChats();
+    // A folder that holds no chat but documents may be another tool's.
+    const bool may_be_foreign =
+        !found ? found.error().code == ErrorCode::kInvalidArgument : std::ranges::all_of(found->paths, IsFile);
     const auto holds = move.from.empty() && may_be_foreign ? HoldsForeignSessions(path) : false;
     if (!move.from.empty() || holds.value_or(false)) {
       asked.sessions.paths.push_back(path);
       asked.has_sessions = true;
     } else if (found) {
-      asked.chats.insert(asked.chats.end(), found->begin(), found->end());
+      for (const std::string& each : found->paths) {
+        const bool is_session = each != path && IsFile(each) && HoldsForeignSessions(each).value_or(false);
+        (is_session ? asked.sessions.paths : asked.chats).push_back(each);
+        asked.has_sessions = asked.has_sessions || is_session;
+      }
+      WarnOfOthers(path, found->others);
     } else {
       report.Fail(path, holds ? found.error() : holds.error());
     }

@@ -145,14 +145,14 @@ Exited RunServe(const CommandLine& line, const Environment& environment) {
     TRY(LogToFile(log_file));
   }
   for (const std::string& unknown : UnknownVariables(environ)) LogWarning(unknown);
-  ProviderCheck providers(options);
   try {
+    ProviderCheck providers(options);
     return Serve(options, line, signals, providers, manager);
-  } catch (const std::system_error& failed) {
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again) throw;
     return Complain(MakeError(ErrorCode::kUnavailable,
-                              "the system gives this program no further thread; raise its "
-                              "limits (`ulimit -u`, `ulimit -v`, TasksMax): " +
-                                  std::string(failed.what())));
+                              "the system has no thread left for the server: raise the limit of processes (ulimit -u, "
+                              "TasksMax of systemd) or of memory (ulimit -v)"));
   }
 }
 

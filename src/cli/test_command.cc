@@ -351,6 +351,9 @@ Exited Record(const CommandLine& line, const Environment& environment) {
     return Misused("a suite has no chat in a file " + name + ".json; `reprise export " + name + " -o " + folder +
                    "` writes a folder, with its secrets");
   }
+  if (LiesIn(folder, stored->reader.options().data_dir)) {
+    return Misused("--record takes no folder in the data folder, which is the server's");
+  }
   if (IsFile(folder)) return Misused(folder + " is a file; --record takes the suite's folder");
   TRY(CreateDirectories(Disk(), folder));
   const auto recording = TRY(RecordForTests(stored->reader, stored->what.chat));

@@ -92,12 +92,14 @@ class StoredChats final : public ChatWriter {
       : options_(std::move(options)), keys_(std::move(keys)), bucket_(std::move(bucket)), store_(std::move(store)) {}
 
   Result<void> Delete(const ChatId& chat) override {
+    // First, because nobody lists what is deleted from a fallback: a refusal must leave it there.
+    auto deleted = store_->DeleteChat(chat);
+    if (!deleted && !IsNotFound(deleted.error())) return deleted;
     // Otherwise its unsaved interactions would bring the chat back at the next start.
     for (const std::string& folder : UnsavedFolders(options_.data_dir)) {
-      auto deleted = OpenUnsavedStore(folder, keys_, Disk())->DeleteChat(chat);
-      if (!deleted && deleted.error().code != ErrorCode::kNotFound) return deleted;
+      auto unsaved = OpenUnsavedStore(folder, keys_, Disk())->DeleteChat(chat);
+      if (!unsaved && !IsNotFound(unsaved.error())) return unsaved;
     }
-    auto deleted = store_->DeleteChat(chat);
     if (!deleted) return Fail(NotThere(std::move(deleted.error()), {chat, std::nullopt}, options_.data_dir));
     return deleted;
   }

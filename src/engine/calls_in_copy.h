@@ -43,7 +43,7 @@ class CallsInCopy final : public RunRecorder {
   // RunRecorder
   std::unique_ptr<CallRecorder> Begin(const ToolTraits& traits, std::string_view arguments,
                                       const std::stop_token& stop) override;
-  bool CanRecord(const ToolTraits&, std::string_view) const override { return false; }
+  bool CanRecord(const ToolTraits&, std::string_view, const std::stop_token&) const override { return false; }
   WorkspaceChanges End() override { return copy_ ? copy_->recorder().End() : WorkspaceChanges(); }
 
   // Why there could be no copy; nullopt: there was one, or none was needed.

@@ -489,12 +489,14 @@ Result<void> Chats::StopElsewhere(const ChatId& chat, std::string_view reason) {
 
 Result<void> Chats::DeleteIdle(const ChatId& chat) {
   if (auto cleared = services_.queues.Clear(chat); !cleared) return cleared;
+  // First, because nobody lists what is deleted from a fallback: a refusal must leave it there.
+  auto deleted = services_.parts.store.DeleteChat(chat);
+  if (!deleted && !IsNotFound(deleted.error())) return deleted;
   services_.jobs.EndOf(chat);
   for (InteractionStore* fallback : services_.parts.fallback_stores) {
-    auto deleted = fallback->DeleteChat(chat);
-    if (!deleted && !IsNotFound(deleted.error())) return deleted;
+    auto unsaved = fallback->DeleteChat(chat);
+    if (!unsaved && !IsNotFound(unsaved.error())) return unsaved;
   }
-  auto deleted = services_.parts.store.DeleteChat(chat);
   if (!deleted) return deleted;
   services_.usage_limits.Forget(chat);
   if (services_.parts.files) services_.parts.files->ForgetChat(chat);

@@ -523,7 +523,13 @@ Result<void> Run::KeepAnswer(const std::string& id, const GivenAnswer& answer) {
     }
   }
   AwaitKept();
-  if (auto error = journal_error()) return Fail(*std::move(error));
+  if (auto error = journal_error()) {
+    error->message =
+        "the answer could not be stored, so its call did not run and the run has failed; make room on the "
+        "disk, and send the message again";
+    error->retryable = false;  // the question is no longer open
+    return Fail(*std::move(error));
+  }
   return {};
 }
 

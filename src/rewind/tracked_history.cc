@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/private_file.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "domain/codec.h"
 #include "domain/json_reader.h"
@@ -99,6 +100,13 @@ class AnyCallRecorder final : public CallRecorder {
   Room& room_;
 };
 
+// Of a call that may change anything in a workspace that cannot be watched.
+class NoRecorder final : public CallRecorder {
+ public:
+  WorkspaceChanges Finish() override { return {}; }
+  bool sees() const override { return false; }
+};
+
 // Records a tool that changes the files that it names and may create the directories above them.
 class NamedFilesRecorder final : public CallRecorder {
  public:
@@ -168,7 +176,7 @@ class TrackedRun final : public RunRecorder {
       if (files.recorded.empty()) return nullptr;
       return std::make_unique<NamedFilesRecorder>(tracker_, blobs_, chat_, std::move(files.recorded));
     }
-    if (!tracker_.Refresh(stop)) return nullptr;
+    if (!tracker_.Refresh(stop)) return stop.stop_requested() ? nullptr : std::make_unique<NoRecorder>();
     {
       const MutexLock lock(mutex_);
       looks_again_ = true;
@@ -176,11 +184,12 @@ class TrackedRun final : public RunRecorder {
     return std::make_unique<AnyCallRecorder>(tracker_, blobs_, chat_, room_);
   }
 
-  bool CanRecord(const ToolTraits& traits, std::string_view arguments) const override {
+  bool CanRecord(const ToolTraits& traits, std::string_view arguments, const std::stop_token& stop) const override {
     const auto effect = traits.file_effect.value_or(FileEffect::kAnything);
-    // What a background job changes after its call is nobody's change.
-    if (effect == FileEffect::kAnything)
-      return !Arguments(arguments).Boolean("background").value_or(false) && tracker_.IsKnown();
+    if (effect == FileEffect::kAnything) {
+      // What a background job changes after its call is nobody's change.
+      return !Arguments(arguments).Boolean("background").value_or(false) && tracker_.IsKnown(stop);
+    }
     const Named files = RecordedFiles(effect, arguments);
     return files.all && !files.recorded.empty();
   }
@@ -298,7 +307,31 @@ std::vector<std::string> PathsOf(const std::vector<RestoreStep>& steps) {
   return paths;
 }
 
+Error ChangedMeanwhile(const std::vector<RestoreStep>& left) {
+  Json files = Json::array();
+  for (const RestoreStep& step : left) {
+    files.push_back({{"path", ToValidUtf8(step.path)},
+                     {"change", !step.from ? "created"
+                                : !step.to ? "deleted"
+                                           : "modified"},
+                     {"conflict", true},
+                     {"reason", "changed"}});
+  }
+  const std::string count = std::to_string(left.size()) + (left.size() == 1 ? " file was" : " files were");
+  Error error = Refused(Reason::kWorkspaceConflict,
+                        count + " changed by someone else while files were being put back; nothing was put back");
+  error.details_json = DumpJson({{"files", std::move(files)}});
+  return error;
+}
+
 }  // namespace
+
+// A step of a restore, and the file or link that it may replace: nullopt if there is none.
+struct TrackedHistory::Todo {
+  const RestoreStep* step;
+  std::optional<FileStamp> stamp{};
+  bool left = false;  // the file was changed meanwhile
+};
 
 std::unique_ptr<RunRecorder> TrackedHistory::Record(const ChatId& chat, bool hooks_change) {
   return std::make_unique<TrackedRun>(tracker_, blobs_, chat, hooks_change);
@@ -355,7 +388,9 @@ Result<void> TrackedHistory::Restore(const ChatId& chat, const std::vector<Resto
                       .pid = ::getpid(),
                       .steps = steps};
   TRY(blobs_.WriteIntent(chat, ToText(intent)));
-  auto done = Apply(chat, steps, intent.staging, /*going_on=*/false).and_then(commit);
+  auto done = Apply(chat, steps, intent.staging, /*going_on=*/false).and_then([&](const Left& left) {
+    return left.empty() ? commit() : Fail(ChangedMeanwhile(left));
+  });
   if (!done) {
     std::vector<RestoreStep> back;
     for (const RestoreStep& step : steps) back.push_back({step.path, step.to, step.from});
@@ -372,11 +407,16 @@ Result<void> TrackedHistory::Restore(const ChatId& chat, const std::vector<Resto
 }
 
 // Stages contents first, because that needs space. Then removes entries that are in the way, makes directories and
-// places files.
-Result<void> TrackedHistory::Apply(const ChatId& chat, const std::vector<RestoreStep>& steps,
-                                   const std::string& staging, bool going_on) {
+// places files. A file is compared with what was read just before it is removed or replaced.
+Result<TrackedHistory::Left> TrackedHistory::Apply(const ChatId& chat, const std::vector<RestoreStep>& steps,
+                                                   const std::string& staging, bool going_on) {
   const WorkspaceFiles& files = tracker_.files();
-  std::vector<const RestoreStep*> todo;
+  std::vector<Todo> todo;
+  Left left;
+  const auto leave = [&](const RestoreStep& step) {
+    LogWarning("a file is left as it is because it was changed meanwhile", {{"chat", chat.str()}, {"path", step.path}});
+    left.push_back(step);
+  };
   for (const RestoreStep& step : steps) {
     const auto now = files.Read(step.path);
     const auto version = now && *now ? std::optional((*now)->version) : std::nullopt;
@@ -385,44 +425,56 @@ Result<void> TrackedHistory::Apply(const ChatId& chat, const std::vector<Restore
     const bool half_done =
         going_on && (!version || (IsDirectory(version) && (IsDirectory(step.from) || IsDirectory(step.to))));
     const bool expected = now && (version == step.from || half_done);
-    if (expected) {
-      todo.push_back(&step);
+    if (!expected) {
+      leave(step);
     } else {
-      LogWarning("a file is left as it is because it was changed meanwhile",
-                 {{"chat", chat.str()}, {"path", step.path}});
+      todo.push_back({&step, version && !IsDirectory(version) ? std::optional((*now)->stamp) : std::nullopt});
     }
   }
-  std::ranges::sort(todo, [](const auto* one, const auto* other) { return one->path < other->path; });
-  const auto all = [&]() -> Result<void> {
-    for (const RestoreStep* step : todo) {
-      if (!step->to || IsDirectory(step->to)) continue;
-      const std::string content = TRY(ContentOf(chat, *step->to));
-      TRY(files.Stage(staging, step->path, *step->to, content, /*sync=*/steps.size() <= kSyncedOneByOne));
+  if (!left.empty() && !going_on) return left;
+  std::ranges::sort(todo, [](const Todo& one, const Todo& other) { return one.step->path < other.step->path; });
+  const auto is_as_read = [&](Todo& each) {
+    if (!each.left && !files.IsAsRead(each.step->path, each.stamp)) {
+      leave(*each.step);
+      each.left = true;
     }
-    for (const RestoreStep* step : todo) {
-      const bool closed = IsDirectory(step->from) && (step->from->mode & kOpen) != kOpen;
-      if (closed) TRY(files.SetMode(step->path, step->from->mode | kOpen));
-    }
-    for (auto at = todo.rbegin(); at != todo.rend(); ++at) {
-      const RestoreStep& step = **at;
-      if (!step.from || (step.to && IsDirectory(step.from) == IsDirectory(step.to))) continue;
-      TRY(files.Remove(step.path, IsDirectory(step.from)));
-    }
-    for (const RestoreStep* step : todo) {
-      if (IsDirectory(step->to)) TRY(files.MakeDirectory(step->path, step->to->mode | kOpen));
-    }
-    for (const RestoreStep* step : todo) {
-      if (step->to && !IsDirectory(step->to)) TRY(files.Place(staging, step->path));
-    }
-    for (auto at = todo.rbegin(); at != todo.rend(); ++at) {
-      if (IsDirectory((*at)->to)) TRY(files.SetMode((*at)->path, (*at)->to->mode));
-    }
-    return {};
+    return !each.left;
   };
-  auto done = all();
+  auto done = Work(chat, todo, staging, /*sync=*/steps.size() <= kSyncedOneByOne, is_as_read);
   files.RemoveStaging(staging);
   tracker_.Settle(PathsOf(steps));
-  return done;
+  if (!done) return Fail(std::move(done.error()));
+  return left;
+}
+
+Result<void> TrackedHistory::Work(const ChatId& chat, std::vector<Todo>& todo, const std::string& staging, bool sync,
+                                  const std::function<bool(Todo&)>& is_as_read) {
+  const WorkspaceFiles& files = tracker_.files();
+  for (const auto& [step, stamp, left] : todo) {
+    if (!step->to || IsDirectory(step->to)) continue;
+    const std::string content = TRY(ContentOf(chat, *step->to));
+    TRY(files.Stage(staging, step->path, *step->to, content, sync));
+  }
+  for (const auto& [step, stamp, left] : todo) {
+    const bool closed = IsDirectory(step->from) && (step->from->mode & kOpen) != kOpen;
+    if (closed) TRY(files.SetMode(step->path, step->from->mode | kOpen));
+  }
+  for (auto at = todo.rbegin(); at != todo.rend(); ++at) {
+    const RestoreStep& step = *at->step;
+    if (!step.from || (step.to && IsDirectory(step.from) == IsDirectory(step.to))) continue;
+    if (!IsDirectory(step.from) && !is_as_read(*at)) continue;
+    TRY(files.Remove(step.path, IsDirectory(step.from)));
+  }
+  for (const auto& [step, stamp, left] : todo) {
+    if (IsDirectory(step->to) && !left) TRY(files.MakeDirectory(step->path, step->to->mode | kOpen));
+  }
+  for (Todo& each : todo) {
+    if (each.step->to && !IsDirectory(each.step->to) && is_as_read(each)) TRY(files.Place(staging, each.step->path));
+  }
+  for (auto at = todo.rbegin(); at != todo.rend(); ++at) {
+    if (IsDirectory(at->step->to) && !at->left) TRY(files.SetMode(at->step->path, at->step->to->mode));
+  }
+  return {};
 }
 
 void TrackedHistory::Sync(std::size_t steps) const {
@@ -457,7 +509,7 @@ std::vector<std::string> TrackedHistory::Recover(
         intent->pid != ::getpid() && !intent->begun.empty() && BeginOfProcess(intent->pid) == intent->begun;
     if (is_alive) continue;  // another server is working on it
     tracker_.files().RemoveStaging(intent->staging);
-    auto done = Apply(each.chat, intent->steps, intent->staging, /*going_on=*/true).and_then([&] {
+    auto done = Apply(each.chat, intent->steps, intent->staging, /*going_on=*/true).and_then([&](const Left&) {
       return commit(each.chat, intent->then);
     });
     if (!done) {

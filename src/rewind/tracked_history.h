@@ -31,9 +31,15 @@ class TrackedHistory final : public WorkspaceHistory {
   void ForgetChat(const ChatId& chat) override;
 
  private:
-  // `going_on` if some of the steps may be done already.
-  Result<void> Apply(const ChatId& chat, const std::vector<RestoreStep>& steps, const std::string& staging,
+  // `going_on` if some of the steps may be done already. Returns those whose files were changed meanwhile and are left
+  // as they are. There may be others then that were not done, unless it is going on.
+  using Left = std::vector<RestoreStep>;
+  Result<Left> Apply(const ChatId& chat, const std::vector<RestoreStep>& steps, const std::string& staging,
                      bool going_on);
+  struct Todo;
+  // `is_as_read` is asked before a file is removed or replaced; false: it is left as it is.
+  Result<void> Work(const ChatId& chat, std::vector<Todo>& todo, const std::string& staging, bool sync,
+                    const std::function<bool(Todo&)>& is_as_read);
   void Sync(std::size_t steps) const;
 
   WorkspaceTracker& tracker_;

@@ -242,6 +242,17 @@ Result<std::optional<WorkspaceFiles::Target>> WorkspaceFiles::OpenChecked(const 
   return std::optional<Target>(std::move(target));
 }
 
+namespace {
+
+FileStamp StampOf(const struct stat& status) {
+  return {.inode = status.st_ino,
+          .size = static_cast<std::uint64_t>(status.st_size),
+          .modified = Nanoseconds(status.st_mtim),
+          .changed = status.st_nlink > 1 ? 0 : Nanoseconds(status.st_ctim)};
+}
+
+}  // namespace
+
 Result<std::optional<ReadVersion>> WorkspaceFiles::Read(const std::string& path) const {
   TRY(CheckPathOrGits(path));
   const auto target = TRY(OpenChecked(path, /*make_parents=*/false));
@@ -254,7 +265,21 @@ Result<std::optional<ReadVersion>> WorkspaceFiles::Read(const std::string& path)
   if (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode) && !S_ISDIR(status.st_mode)) {
     return Fail(ErrorCode::kInvalidArgument, "it is neither a file, a link nor a directory");
   }
-  return ReadEntry(target->parent.get(), target->name, status, file_bytes_);
+  ReadVersion read = ReadEntry(target->parent.get(), target->name, status, file_bytes_);
+  read.stamp = StampOf(status);
+  return read;
+}
+
+bool WorkspaceFiles::IsAsRead(const std::string& path, const std::optional<FileStamp>& stamp) const {
+  const auto target = Open(path, /*make_parents=*/false);
+  if (!target) return false;
+  struct stat status {};
+  const bool there =
+      *target && ::fstatat((*target)->parent.get(), (*target)->name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!there || !stamp) return !there && !stamp;
+  FileStamp now = StampOf(status);
+  if (stamp->changed == 0) now.changed = 0;
+  return now == *stamp;
 }
 
 std::string WorkspaceFiles::NewStaging() { return ".reprise-" + RandomHex(8) + std::string(kStagingEnd); }

@@ -43,10 +43,19 @@ class LocalWorkspaceReader final : public WorkspaceReader {
   const IgnoreFiles ignored_;
 };
 
+// Tells whether a file or a link was written or replaced in between.
+struct FileStamp {
+  std::uint64_t inode = 0, size = 0;
+  std::int64_t modified = 0;
+  std::int64_t changed = 0;  // 0 if it has several names: taking one away counts as a change
+  bool operator==(const FileStamp&) const = default;
+};
+
 // A version with its content or a link's target, which is empty if not kept.
 struct ReadVersion {
   FileVersion version;
   std::string content{};
+  FileStamp stamp{};  // from before the content was read; of WorkspaceFiles::Read only
 };
 
 // Nanoseconds since 1970.
@@ -77,6 +86,8 @@ class WorkspaceFiles {
   // Moves the staged version to its path, over a file, a link or nothing; all or nothing. Creates the directories
   // above.
   Result<void> Place(const std::string& staging, const std::string& path) const;
+  // Whether this file or link is still there as it was read; nullopt: nothing was there.
+  bool IsAsRead(const std::string& path, const std::optional<FileStamp>& stamp) const;
   // Removes the folder and its content.
   void RemoveStaging(const std::string& staging) const;
   static std::string NewStaging();

@@ -327,13 +327,14 @@ std::optional<FileVersion> WorkspaceTracker::VersionOf(const Entry& entry, Findi
 
 bool WorkspaceTracker::Refresh(const std::stop_token& stop) {
   const MutexLock lock(mutex_);
-  if (built_) Update(nullptr);  // drops it if another folder is in the workspace's place
-  return built_ || (!too_large_ && Build(stop));
+  if (too_large_) return false;
+  if (built_) Update(nullptr);  // forgets everything if the workspace is another folder than before
+  return built_ || Build(stop);
 }
 
-bool WorkspaceTracker::IsKnown() {
+bool WorkspaceTracker::IsKnown(const std::stop_token& stop) {
   const MutexLock lock(mutex_);
-  return built_ || (!too_large_ && Build({}));
+  return !too_large_ && (built_ || Build(stop));
 }
 
 WorkspaceChanges WorkspaceTracker::Collect(const Keep& keep, std::size_t most) {

@@ -44,9 +44,8 @@ class WorkspaceTracker {
 
   // Makes the current state the "before". False if the workspace is too large or `stop` was requested.
   bool Refresh(const std::stop_token& stop);
-  // Whether changes can be found, unless the workspace is exchanged or grows too large before the next Refresh. The
-  // first call reads the workspace.
-  bool IsKnown();
+  // Whether Refresh can do so. Leaves the "before" as it is.
+  bool IsKnown(const std::stop_token& stop);
   // The changes since the last Refresh or Collect: at most `most`, then only some files that other programs run
   // (WhoRuns); the rest is counted. `keep` receives each content of the recorded changes.
   using Keep = std::function<void(const std::string& digest, std::string content)>;

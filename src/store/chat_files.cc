@@ -304,7 +304,8 @@ Result<std::vector<ChatId>> ChatFiles::ListChats() const {
   std::vector<ChatId> chats;
   for (const DirectoryEntry& entry : entries) {
     auto chat = ParseChatDirectory(entry.name);
-    if (chat && entry.is_directory) chats.push_back(*std::move(chat));
+    // A link in a chat's place is not followed; whoever reads the chat is told so.
+    if (chat && (entry.is_directory || entry.is_link)) chats.push_back(*std::move(chat));
   }
   return chats;
 }

@@ -62,6 +62,7 @@ int RunAtTerminal(const std::string& command, const std::string& argument, const
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     ::signal(SIGPIPE, SIG_DFL);
+    ::signal(SIGXFSZ, SIG_DFL);
     if (::chdir(directory.c_str()) != 0) ::_exit(127);
     ::execl("/bin/sh", "sh", "-c", command.c_str(), "sh", argument.c_str(), static_cast<char*>(nullptr));
     ::_exit(127);

@@ -126,7 +126,8 @@ struct Fixture {
                     .delay = delay,
                     .prompt = prompt,
                     .guards = guards,
-                    .guard = guard},
+                    .guard = guard,
+                    .recorder = changes},
                    limits, "m", state, stop.get_token());
     std::promise<AgentOutcome> outcome;
     loop.Start([&](AgentOutcome ended) {
@@ -167,6 +168,7 @@ struct Fixture {
   std::vector<std::chrono::milliseconds> pauses;  // requested, but not waited for
   std::function<void()> on_pause;
   CallGuard* guard = nullptr;
+  RunRecorder* changes = nullptr;
   const ToolRegistry* registry = nullptr;  // null: `tools`
   bool on_threads = false;                 // the executor gives each job its own thread
   std::atomic<bool> has_ended = false;
@@ -270,6 +272,27 @@ TEST_CASE("AgentLoop: unknown tools and bad arguments become results that the mo
   CHECK(request[2].content->find("no tool named \"nope\"") != std::string::npos);
   CHECK(request[3].content->find("not an object") != std::string::npos);
   CHECK(f.recorder.Last<event::ToolResult>().is_error);
+}
+
+TEST_CASE("AgentLoop: the result of a call whose changes cannot be seen says so", "[agent]") {
+  struct Blind final : RunRecorder {
+    struct Call final : CallRecorder {
+      WorkspaceChanges Finish() override { return {}; }
+      bool sees() const override { return false; }
+    };
+    std::unique_ptr<CallRecorder> Begin(const ToolTraits&, std::string_view, const std::stop_token&) override {
+      return std::make_unique<Call>();
+    }
+    bool CanRecord(const ToolTraits&, std::string_view, const std::stop_token&) const override { return false; }
+    WorkspaceChanges End() override { return {}; }
+  } blind;
+  Fixture f;
+  f.changes = &blind;
+  f.model.ThenCall({{"1", "echo", R"({"a":2})"}});
+  f.model.ThenAnswer("done");
+  f.Run();
+  CHECK(f.model.requests().at(1)[2].content ==
+        "echoed {\"a\":2}\n(What this call changed in the workspace is not recorded: it cannot be undone.)");
 }
 
 TEST_CASE("AgentLoop: an approved call runs exactly as shown", "[agent]") {

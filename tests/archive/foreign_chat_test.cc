@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -38,7 +39,19 @@ TEST_CASE("ReadForeignChat: our own folder needs nothing filled in", "[foreign]"
   CHECK(chat->head == InteractionId::FromNumber(2));
   REQUIRE(chat->interactions.size() == 2);
   CHECK(chat->interactions[1].parent_id == InteractionId::FromNumber(1));
-  CHECK(*FindForeignChats(kSample) == std::vector<std::string>{kSample + "/trip"});
+  CHECK(FindForeignChats(kSample)->paths == std::vector<std::string>{kSample + "/trip"});
+}
+
+TEST_CASE("FindForeignChats: a folder's documents may be chats, and what else is there is named", "[foreign]") {
+  const TempDirectory directory;
+  std::filesystem::create_directories(directory.File("folder/interactions"));
+  std::filesystem::create_directories(directory.File("empty"));
+  for (const char* name : {"one.json", "two.jsonl", "notes.txt", ".hidden.json", "audit.jsonl"})
+    directory.Write(name, "{}");
+  const auto found = FindForeignChats(directory.path());
+  REQUIRE(found);
+  CHECK(found->paths == std::vector{directory.File("folder"), directory.File("one.json"), directory.File("two.jsonl")});
+  CHECK(found->others == std::vector<std::string>{"empty", "notes.txt"});
 }
 
 TEST_CASE("ReadForeignChat: states, parents and event numbers are filled in", "[foreign]") {

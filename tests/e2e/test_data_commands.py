@@ -222,6 +222,18 @@ def test_one_damaged_interaction_keeps_nothing_in_the_trash(sealed):
     assert "int_001" in sealed.run("verify", "alpha", status=1).stdout
 
 
+def test_a_link_in_a_chats_place_is_named_by_every_command_that_takes_all_chats(sealed, tmp_path):
+    sealed.server.close()
+    sealed.server.check_files = False
+    beta = sealed.home.data / "beta"
+    beta.rename(tmp_path / "elsewhere")
+    beta.symlink_to(tmp_path / "elsewhere")
+    for command in (["ls"], ["search", "question"], ["export", "-o", tmp_path / "all"], ["decrypt", "--all", "-o", tmp_path / "plain"], ["verify"]):
+        done = sealed.run(*command, status=1)
+        assert "beta" in done.stdout + done.stderr, (command, done.stdout, done.stderr)
+    assert (tmp_path / "all" / "alpha").is_dir() and not (tmp_path / "all" / "beta").exists()
+
+
 def test_no_link_in_the_trash_is_followed(sealed, tmp_path):
     sealed.server.check_files = False
     sealed.run("rm", "alpha")

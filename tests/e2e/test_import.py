@@ -294,3 +294,24 @@ def test_a_server_that_is_killed_meanwhile_has_the_whole_chat_or_nothing(make_se
     assert imported(home, path)[0][0][:2] == ("long", 400)
     assert leftovers(home) == []
     assert "in order" in reprise(home, "verify").stdout
+
+
+def test_a_folder_of_documents_and_folders_comes_in_whole_and_the_rest_is_named(offline, tmp_path):
+    home = offline.home
+    turns(offline.client, "known", "echo one")
+    folder = tmp_path / "several"
+    reprise(home, "export", "known", "-o", folder)
+    (folder / "trip.json").write_text(json.dumps(document()))
+    (folder / "notes.txt").write_text("mine")
+    done = reprise(home, "import", folder, "--json")
+    told = json.loads(done.stdout)
+    assert sorted(chat["chat_id"] for chat in told["imported"]) == ["known-2", "trip"] and told["failed"] == []
+    assert "notes.txt" in done.stderr
+    only = tmp_path / "documents"
+    only.mkdir()
+    (only / "trip.json").write_text(json.dumps(document()))
+    (only / "broken.json").write_text("{}")
+    done = reprise(home, "import", only, "--json", status=1)
+    told = json.loads(done.stdout)
+    assert [chat["chat_id"] for chat in told["imported"]] == ["trip-2"]
+    assert "broken.json" in json.dumps(told["failed"])

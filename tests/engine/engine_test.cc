@@ -102,7 +102,10 @@ class TroubledStore : public InteractionStore {
                                const std::optional<std::string>& title) override {
     return store_.ForkChat(source, last, c, title);
   }
-  Result<void> DeleteChat(const ChatId& c) override { return store_.DeleteChat(c); }
+  bool fail_delete = false;
+  Result<void> DeleteChat(const ChatId& c) override {
+    return fail_delete ? Fail(ErrorCode::kIo, "the disk fails") : store_.DeleteChat(c);
+  }
 
  private:
   class TroubledJournal : public Journal {
@@ -325,7 +328,9 @@ TEST_CASE("Engine: an answer is taken when it is on record", "[engine]") {
     const auto started = f.Start("x");
     AwaitEvent(started->log, "approval_required");
     const std::string id = f.engine().PendingApprovals().at(0).request.approval_id;
-    CHECK(f.engine().AnswerApproval(id, {.approved = approved}).error().code == ErrorCode::kStorageFull);
+    const auto answered = f.engine().AnswerApproval(id, {.approved = approved});
+    CHECK(answered.error().code == ErrorCode::kStorageFull);
+    CHECK(answered.error().message.find("send the message again") != std::string::npos);
     AwaitEnd(started->log);
     CHECK(f.store.LoadInteraction(kChat, Id(1))->status == InteractionStatus::kFailed);
   }
@@ -587,6 +592,22 @@ TEST_CASE("Engine: a checkpoint that cannot be stored fails the run, is told, an
   CHECK(rescued->status == InteractionStatus::kFailed);
   CHECK(Contents(rescued->final_agent_state->messages) == Texts{"x", "precious"});
   CHECK(rescued->events.back().payload.index() == EventPayload(event::Failed{}).index());
+}
+
+TEST_CASE("Engine: a chat that cannot be deleted keeps its unsaved interaction", "[engine]") {
+  Fixture f;
+  f.model.ThenAnswer("saved");
+  f.Turn("x");
+  f.store.fail = true;
+  f.model.ThenAnswer("precious");
+  f.Turn("y");
+  REQUIRE(f.fallback.LoadInteraction(kChat, Id(2)));
+  f.store.fail_delete = true;
+  CHECK_FALSE(f.engine().DeleteChat(kChat));
+  CHECK(f.fallback.LoadInteraction(kChat, Id(2)));
+  f.store.fail_delete = false;
+  CHECK(f.engine().DeleteChat(kChat));
+  CHECK_FALSE(f.fallback.LoadInteraction(kChat, Id(2)));
 }
 
 TEST_CASE("Engine: a disk that hangs holds nobody up for longer than the limit", "[engine]") {

@@ -29,7 +29,7 @@ struct Copies final : WorkspaceCopies {
       std::unique_ptr<CallRecorder> Begin(const ToolTraits&, std::string_view, const std::stop_token&) override {
         return nullptr;
       }
-      bool CanRecord(const ToolTraits&, std::string_view) const override { return false; }
+      bool CanRecord(const ToolTraits&, std::string_view, const std::stop_token&) const override { return false; }
       WorkspaceChanges End() override { return {}; }
     };
     Tool* Find(std::string_view name) override { return copies.tools.Current()->Find(name); }

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
@@ -18,6 +19,7 @@
 #include "base/logging.h"
 #include "base/posix_file_system.h"
 #include "store/file_blob_store.h"
+#include "support/forwarding_file_system.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
 
@@ -52,11 +54,11 @@ std::map<std::string, std::string> TreeOf(const fs::path& root) {
 
 // A workspace, a folder of chats, and what a process has of them.
 struct World {
-  explicit World(const fs::path& folder)
+  explicit World(const fs::path& folder, RewindLimits limits = {})
       : root(folder / "workspace"),
         chats(folder / "chats"),
         workspace(root.string(), {}),
-        tracker(workspace, folder.string(), {}),
+        tracker(workspace, folder.string(), limits),
         blobs(chats.string(), nullptr, disk),
         history(tracker, blobs, /*shared=*/false) {}
 
@@ -213,33 +215,6 @@ TEST_CASE("TrackedHistory: restores a call's changes exactly, with the permissio
   CHECK(TreeOf(world.root) == changed);
 }
 
-TEST_CASE("TrackedHistory: records the first command in a workspace that was made again", "[rewind]") {
-  TempDirectory folder;
-  World::Make(folder.path());
-  World world(folder.path());
-  world.Write("precious", "one");
-  CHECK(world.During([&] { world.Write("precious", "two"); }).size() == 1);
-  fs::rename(world.root, folder.path() + "/old");
-  world.Write("precious", "three");
-  const auto changes = world.During([&] { world.Write("precious", "four"); });
-  REQUIRE(changes.size() == 1);
-  REQUIRE(world.history.Restore(kChat, Backwards(changes), "then", [] { return Result<void>(); }));
-  CHECK(ContentOf(world.root / "precious") == "three");
-}
-
-TEST_CASE("TrackedHistory: a workspace that is too large can record no command, so `auto` asks", "[rewind]") {
-  TempDirectory folder;
-  World::Make(folder.path());
-  World world(folder.path());
-  ToolTraits command;
-  command.read_only = false;
-  CHECK(world.history.Record(kChat, false)->CanRecord(command, "{}"));
-  for (int i = 0; i < 20; ++i) world.Write(std::to_string(i), "x");
-  WorkspaceTracker small(world.workspace, folder.path(), {.entries = 10});
-  TrackedHistory history(small, world.blobs, /*shared=*/false);
-  CHECK_FALSE(history.Record(kChat, false)->CanRecord(command, "{}"));
-}
-
 TEST_CASE("TrackedHistory: restores read-only folders with their content", "[rewind]") {
   TempDirectory folder;
   World::Make(folder.path());
@@ -259,6 +234,77 @@ TEST_CASE("TrackedHistory: restores read-only folders with their content", "[rew
   CHECK(TreeOf(world.root) == start);
   ::chmod((world.root / "closed").c_str(), 0755);
   ::chmod((world.root / "closed/sub").c_str(), 0755);
+}
+
+// Does something once, before the nth file is read from here on.
+class Interrupted final : public ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+  Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) override {
+    if (--nth == 0) act();
+    return ForwardingFileSystem::ReadFile(path, max_bytes);
+  }
+  int nth = 0;
+  std::function<void()> act;
+};
+
+TEST_CASE("TrackedHistory: what a person saves during a restore stays, and nothing else is restored", "[rewind]") {
+  TempDirectory folder;
+  World::Make(folder.path());
+  World world(folder.path());
+  Interrupted disk(world.disk);
+  FileBlobStore blobs(world.chats.string(), nullptr, disk);
+  TrackedHistory history(world.tracker, blobs, /*shared=*/false);
+  for (const char* name : {"a", "b", "c"}) world.Write(name, std::string("old ") + name);
+  fs::create_hard_link(world.root / "b", world.root / "second name of b");
+  const auto changes = world.During([&] {
+    for (const char* name : {"a", "b", "c", "made"}) world.Write(name, "new");
+  });
+  // Contents are read in a first check, and again when they are staged: then the files have been looked at.
+  const auto steps = Backwards(changes);
+  const int reads =
+      static_cast<int>(std::ranges::count_if(steps, [](const RestoreStep& each) { return each.to.has_value(); }));
+  const auto path = GENERATE(as<std::string>(), "a", "c", "made", "new");
+  CAPTURE(path);
+  auto wanted = TreeOf(world.root);
+  disk.nth = reads + 2;
+  disk.act = [&] {
+    if (path == "new")
+      return fs::remove(world.root / "c"), world.Write("new", "x"), fs::rename(world.root / "new", world.root / "c");
+    world.Write(path, "an hour of work");
+  };
+  int commits = 0;
+  const auto restored =
+      history.Restore(kChat, steps, "then", [&]() -> Result<void> { return ++commits, Result<void>(); });
+  REQUIRE(disk.nth <= 0);
+  REQUIRE_FALSE(restored);
+  CHECK(restored.error().reason == "workspace_conflict");
+  const std::string named = path == "new" ? "c" : path;
+  CHECK(restored.error().details_json.find("\"path\":\"" + named + "\"") != std::string::npos);
+  CHECK(commits == 0);
+  CHECK(ContentOf(world.root / named) == (path == "new" ? "x" : "an hour of work"));
+  auto is = TreeOf(world.root);
+  is.erase(named), wanted.erase(named);
+  CHECK(is == wanted);
+}
+
+TEST_CASE("TrackedHistory: in a workspace with too many files, a command is neither recorded nor counted as recordable",
+          "[rewind]") {
+  TempDirectory folder;
+  World::Make(folder.path());
+  World world(folder.path(), {.entries = 2});
+  for (const char* name : {"a", "b", "c", "d"}) world.Write(name, "x");
+  const auto run = world.history.Record(kChat, /*hooks_change=*/false);
+  ToolTraits command;
+  command.read_only = false;
+  CHECK_FALSE(run->CanRecord(command, "{}", {}));
+  const auto call = run->Begin(command, "{}", {});
+  REQUIRE(call);
+  CHECK_FALSE(call->sees());
+  CHECK(call->Finish().recorded.empty());
+  ToolTraits edit = command;
+  edit.file_effect = FileEffect::kNamedFile;
+  CHECK(run->CanRecord(edit, R"({"path":"a"})", {}));
 }
 
 // Thousands of states; a sanitizer has its own ideas of processes.

@@ -71,6 +71,19 @@ TEST_CASE("WorkspaceTracker: reports changes with the old content", "[rewind]") 
   CHECK(world.Changes() == "~a +a/in");
 }
 
+TEST_CASE("WorkspaceTracker: a workspace that was deleted and made again is read anew", "[rewind]") {
+  World world;
+  world.Write("a", "one");
+  REQUIRE(world.tracker->Refresh({}));
+  fs::remove_all(world.root);
+  world.Write("precious", "two");
+  REQUIRE(world.tracker->Refresh({}));
+  CHECK(world.Changes().empty());
+  world.Write("precious", "gone");
+  CHECK(world.Changes() == "~precious");
+  CHECK(world.kept[Sha256Digest({"two"})] == "two");
+}
+
 // A file system gives a new directory the inode of one that has just gone.
 TEST_CASE("WorkspaceTracker: tracks a recreated folder and its later entries", "[rewind]") {
   const bool is_lost = GENERATE(false, true);  // whether the kernel's event queue overflowed

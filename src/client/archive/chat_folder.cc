@@ -283,21 +283,25 @@ bool IsChatFolder(const std::string& path) {
 }
 
 // Other programs write a chat as a file of this name in a folder.
-Result<std::vector<std::string>> FindForeignChats(const std::string& path) {
+Result<FoundChats> FindForeignChats(const std::string& path) {
   const auto is_chat = [](const std::string& folder) { return IsChatFolder(folder) || IsFile(folder + "/chat.json"); };
-  if (IsFile(path) || (IsDirectory(path) && is_chat(path))) return std::vector{path};
+  if (IsFile(path) || (IsDirectory(path) && is_chat(path))) return FoundChats{.paths = {path}};
   if (std::error_code unknown; !IsDirectory(path) && std::filesystem::exists(path, unknown))
     return Fail(ErrorCode::kInvalidArgument, path + " is neither a file nor a folder; give the chat as a file");
   if (!IsDirectory(path)) return Fail(ErrorCode::kNotFound, "there is no file or folder " + path);
   const auto entries = TRY(Disk().ListDirectory(path));
-  std::vector<std::string> chats;
+  FoundChats found;
   for (const DirectoryEntry& entry : entries) {
-    const std::string folder = path + "/" + entry.name;
-    if (entry.is_directory && !entry.name.starts_with('.') && is_chat(folder)) chats.push_back(folder);
+    if (entry.name.starts_with('.') || ParseAuditFile(entry.name)) continue;
+    const std::string below = path + "/" + entry.name;
+    const bool is_document = entry.name.ends_with(".json") || entry.name.ends_with(".jsonl");
+    const bool may_be_chat = entry.is_directory ? is_chat(below) : is_document && IsFile(below);
+    (may_be_chat ? found.paths : found.others).push_back(may_be_chat ? below : entry.name);
   }
-  std::ranges::sort(chats);
-  if (chats.empty()) return Fail(ErrorCode::kInvalidArgument, "there is no chat in " + path);
-  return chats;
+  std::ranges::sort(found.paths);
+  std::ranges::sort(found.others);
+  if (found.paths.empty()) return Fail(ErrorCode::kInvalidArgument, "there is no chat in " + path);
+  return found;
 }
 
 Result<ForeignChat> ReadForeignChat(const std::string& path) {

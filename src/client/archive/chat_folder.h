@@ -26,9 +26,13 @@ Result<std::vector<Error>> WriteChatFolder(const std::string& directory, const C
 // Whether the folder is one chat: it has its interactions, and is not a folder of chats, one of which has that name.
 bool IsChatFolder(const std::string& path);
 
-// The paths of the chats in `path`: a chat's folder or a JSON document is itself one, another folder holds some.
-// kNotFound; kInvalidArgument if it is none of these.
-Result<std::vector<std::string>> FindForeignChats(const std::string& path);
+// The chats in `path`: a chat's folder or a JSON document is itself one, another folder holds some. Whether its
+// documents (.json, .jsonl) are chats shows when they are read. kNotFound; kInvalidArgument if it is none of these.
+struct FoundChats {
+  std::vector<std::string> paths;
+  std::vector<std::string> others{};  // names of what is no chat; without hidden ones and the audit log
+};
+Result<FoundChats> FindForeignChats(const std::string& path);
 
 // Reads a chat from a folder or a document of plain JSON (engine/chat_document). kInvalidArgument if anything in it is
 // unusable; the message names the file and the fault.

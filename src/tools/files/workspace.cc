@@ -250,6 +250,9 @@ Error WorkspaceError(int error_number) {
     case ENOSPC:
     case EDQUOT:
       return MakeError(ErrorCode::kStorageFull, "there is no space left", detail);
+    case EFBIG:
+      return MakeError(ErrorCode::kStorageFull, "the file would be larger than the server may write (ulimit -f)",
+                       detail);
     default:
       return MakeError(ErrorCode::kIo, "the operating system reports: " + detail, detail);
   }
