@@ -126,8 +126,8 @@ struct Fixture {
                     .delay = delay,
                     .prompt = prompt,
                     .guards = guards,
-                    .guard = guard,
-                    .recorder = changes},
+                    .recorder = changes,
+                    .guard = guard},
                    limits, "m", state, stop.get_token());
     std::promise<AgentOutcome> outcome;
     loop.Start([&](AgentOutcome ended) {

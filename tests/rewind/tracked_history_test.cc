@@ -303,7 +303,7 @@ TEST_CASE("TrackedHistory: in a workspace with too many files, a command is neit
   CHECK_FALSE(call->sees());
   CHECK(call->Finish().recorded.empty());
   ToolTraits edit = command;
-  edit.file_effect = FileEffect::kNamedFile;
+  edit.file_effect = FileEffect::kOneFile;
   CHECK(run->CanRecord(edit, R"({"path":"a"})", {}));
 }
 
