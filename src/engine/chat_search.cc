@@ -44,12 +44,14 @@ Result<SearchResult> Chats::Search(const std::string& text, const std::optional<
   constexpr std::size_t kAtOnce = 500;  // most searches find enough in the newest chats
   if (text.empty()) return Fail(ErrorCode::kInvalidArgument, "there is nothing to look for");
   const TextSearch search(text, {});
-  const auto until = SteadyClock::now() + kLongest;
+  SteadyClock::time_point until;
   SearchResult result;
   ChatListPage page;
   if (chat) page.chats.push_back(TRY(ListEntryOf(*chat)));
   do {
+    const bool is_first = !page.next;
     if (!chat) page = TRY(ListPage(page.next, kAtOnce));
+    if (is_first) until = SteadyClock::now() + kLongest;  // the first list may have to read all chats
     for (const ChatListEntry& entry : page.chats) {
       SearchIn(entry.summary, search, until, result);
       result.truncated = result.matches.size() > limit || SteadyClock::now() >= until;

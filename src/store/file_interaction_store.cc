@@ -146,6 +146,7 @@ Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, Hel
   const std::uint32_t last_journal = held->journals.empty() ? 0 : held->journals.rbegin()->first;
   held->next_number = std::max({last_saved, last_journal, held->index.last}) + 1;
   held->loaded = true;
+  list_.Touch(chat);  // another program may have changed it since it was listed
   return !found;
 }
 

@@ -47,7 +47,6 @@ struct SandboxGifts {
 };
 
 // Confines commands with bubblewrap. They see only the system read-only (/usr and its like, /opt, and the parts of /etc
-// Confines commands with bubblewrap. They see only the system read-only (/usr and its like, /opt, and the parts of /etc
 // that every user may read) and the libraries that came with this program, the workspace writable at its own path, the
 // configured paths, and fresh /tmp, home, /run, /proc and /dev in memory. They have no network, no other processes, no
 // new privileges and a filter of system calls (SyscallFilter). Hidden paths within visible ones, if they exist when a
