@@ -144,10 +144,11 @@ enum class Damage { kCutOff, kDamaged };
 
 bool HasUnwrittenBytes(std::string_view bytes) { return bytes.find(kUnwritten) != std::string_view::npos; }
 
-// The position after the JSON object that begins `text`, whose strings hold no braces; the end if it is cut off.
+// The position after the JSON object that begins `text`, whose strings hold no braces; the end if it is cut off. Behind
+// unwritten bytes there is no part of it, but sealed bytes, which may look like one.
 std::size_t EndOfObject(std::string_view text) {
   int depth = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
+  for (std::size_t i = 0; i < text.size() && text[i] != '\0'; ++i) {
     if (text[i] == '{') ++depth;
     if (text[i] == '}' && --depth == 0) return i + 1;
   }
