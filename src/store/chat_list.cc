@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/at_once.h"
+#include "base/logging.h"
 #include "base/try.h"
 #include "store/file_names.h"
 
@@ -88,11 +89,16 @@ Result<void> ChatList::Update() {
     return noted;
   }
   changed.insert(unread_.begin(), unread_.end());  // they may be readable by now
-  Read(changed);
+  try {
+    Read(changed);
+  } catch (...) {  // everything is read anew, because the order may lack chats
+    order_.clear(), unread_.clear(), chats_.clear();
+    watch_.reset();
+    throw;
+  }
   return {};
 }
 
-// Whatever throws, a chat is either in the order or unread.
 void ChatList::Read(const std::set<ChatId>& chats) {
   std::vector<Listed*> read;
   const bool are_many = chats.size() >= kManyToPlace;
@@ -106,13 +112,15 @@ void ChatList::Read(const std::set<ChatId>& chats) {
   }
   if (are_many) std::erase_if(order_, [](const Listed* each) { return each->error.has_value(); });
   const auto load = [&](std::size_t i) {
-    auto summary = source_.load(read[i]->summary.id);
-    if (!summary) {
-      read[i]->error = std::move(summary.error());
-    } else {
-      read[i]->summary = *std::move(summary);
-      read[i]->error.reset();
-    }
+    Guarded("the list of chats", [&] {  // perhaps on another thread; a chat at which it throws stays unread
+      auto summary = source_.load(read[i]->summary.id);
+      if (!summary) {
+        read[i]->error = std::move(summary.error());
+      } else {
+        read[i]->summary = *std::move(summary);
+        read[i]->error.reset();
+      }
+    });
     return true;
   };
   try {
