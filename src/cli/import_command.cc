@@ -165,6 +165,7 @@ class Report {
     failed_.push_back({{"source", source}, {"message", error.message}});
     Complain(error);
   }
+  bool has_failed() const { return !failed_.empty(); }
   void AddKnown() { ++known_; }
   void AddEmpty() { ++empty_; }
   void Add(const PassedOver& passed_over) { passed_over_ = passed_over; }
@@ -572,7 +573,8 @@ Exited RunImport(const CommandLine& line, const Environment& environment) {
   const auto server = TRY(OfUse(OpenServer(line.url, options, environment)));
   if (line.list) {
     const auto chats = server ? TRY(ChatsOf(*server)) : ChatsIn(options.data_dir);
-    return Listing(asked, chats, line.json).PrintAll(environment);
+    const int status = TRY(Listing(asked, chats, line.json).PrintAll(environment));
+    return report.has_failed() ? kExitFailure : status;
   }
   WorkCounter counter;
   if (server) {

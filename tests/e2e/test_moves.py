@@ -199,7 +199,9 @@ def test_plain_chats_are_listed_too(make_home, tmp_path):
     both = imported(home, tmp_path / "copy" / chats[0], tmp_path / "codex", "--list")["sessions"]
     assert len(both) > len(imported(home, tmp_path / "codex", "--list")["sessions"]) > 0
     (tmp_path / "other.json").write_text("{}")
-    assert imported(home, tmp_path / "copy" / chats[0], tmp_path / "other.json", "--list", status=1) is not None
+    for unfit in ("other.json", "nothere"):
+        listed = imported(home, tmp_path / "copy" / chats[0], tmp_path / unfit, "--list", status=1)["sessions"]
+        assert [each["chat_id"] for each in listed] == chats[:1], "what is unfit hides no other"
 
 
 def test_every_place_where_sessions_were_looked_for_is_named(make_home):
