@@ -88,8 +88,7 @@ Finding CheckToken(const Options& options) {
 // Why a start could not make the folder; empty: it could. Tries it with another name, which is removed at once: what
 // the modes say is not all (/proc, a file system that is mounted read-only).
 std::string WhyNotMade(const std::string& path) {
-  std::string above = ParentDirectory(FullPath(path));
-  while (!IsThere(above) && above != "/") above = ParentDirectory(above);
+  const std::string above = NearestThere(ParentDirectory(FullPath(path)));
   std::string probe = above + (above.ends_with('/') ? "" : "/") + ".reprise-probe.XXXXXX";
   if (::mkdtemp(probe.data()) != nullptr) {
     ::rmdir(probe.c_str());

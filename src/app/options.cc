@@ -269,7 +269,6 @@ Result<Options> Merged(const Sources& sources, const MaybeConfig& folder, Folder
   if (options.data_dir.empty()) options.data_dir = TRY(DefaultDataFolder(environment));
   TRY(FinishProviders(options.providers));
   if (options.model.empty()) options.model = ChooseModel(options);
-  if (asked == nullptr) TRY(CheckModel(options));
   for (const std::string& key : keys) options.asked_keys.try_emplace(key);
   return options;
 }
@@ -281,6 +280,13 @@ std::map<std::string, std::string> ShownValues(const Options& options) {
     values.emplace(key, ShownValue(setting, value));
   });
   return values;
+}
+
+// Merged, with a model that there is.
+Result<Options> Usable(const Sources& sources, const MaybeConfig& folder, FolderLayer::Take take) {
+  Options options = TRY(Merged(sources, folder, take));
+  TRY(CheckModel(options));
+  return options;
 }
 
 // The flag or variable that sets it; empty if there is none.
@@ -299,8 +305,8 @@ Result<std::shared_ptr<const Options>> AskedOptions(const Sources& sources, cons
   Sources others = sources;
   if (asked.config) others.config.reset();
   if (asked.found) others.here.reset();
-  const auto without = Merged(others, asked.found ? std::nullopt : folder, take);
-  const auto now = ShownValues(in_force), otherwise = ShownValues(without.value_or(Options()));
+  const Options without = TRY(Merged(others, asked.found ? std::nullopt : folder, take));
+  const auto now = ShownValues(in_force), otherwise = ShownValues(without);
   Options usual;
   SettingsDraft draft;
   ForEachSetting(shown, [&](const std::string& key, const Setting& setting, const SettingValue& value) {
@@ -329,7 +335,7 @@ struct Loaded {
 
 // Options::of_folder.
 Result<Options::OfFolder> OfFolder(const std::shared_ptr<const Loaded>& loaded, const std::string& folder) {
-  if (folder.empty()) return Options::OfFolder{{}, [loaded] { return Merged(loaded->sources, std::nullopt, {}); }};
+  if (folder.empty()) return Options::OfFolder{{}, [loaded] { return Usable(loaded->sources, std::nullopt, {}); }};
   const auto& [sources, home, home_path] = *loaded;
   const bool is_home = folder == home_path;
   MaybeConfig file = TRY(ReadFound(is_home && !home.folder_file.empty() ? Resolved(home.folder_file).string()
@@ -346,7 +352,7 @@ Result<Options::OfFolder> OfFolder(const std::shared_ptr<const Loaded>& loaded, 
   }
   const auto take = is_home ? FolderLayer::Take::kOwnKeys : FolderLayer::Take::kChatKeys;
   return Options::OfFolder{std::move(digest), [loaded, folder, take, file = std::move(file)]() -> Result<Options> {
-                             Options options = TRY(Merged(loaded->sources, file, take));
+                             Options options = TRY(Usable(loaded->sources, file, take));
                              options.workspace = folder;
                              return options;
                            }};
@@ -396,10 +402,9 @@ Result<Options> LoadOptions(const Flags& flags, const Environment& environment, 
   const bool is_here = IsSameFile(folder, sources.here) || place.empty();
   if (shows_folder && !is_here) sources.here.reset();  // it is not asked about
   const auto take = is_here ? FolderLayer::Take::kOwnKeys : FolderLayer::Take::kChatKeys;
-  Options options = TRY(Merged(sources, folder, take));
+  Options options = TRY(Usable(sources, folder, take));
   TRY(CheckServer(options));
-  std::string above = FullPath(options.data_dir);
-  while (!IsThere(above) && above != "/") above = ParentDirectory(above);
+  const std::string above = NearestThere(FullPath(options.data_dir));
   if (IsFile(above)) {
     const bool is_it = above == FullPath(options.data_dir);
     return Fail(ErrorCode::kInvalidArgument, (is_it ? VisibleLine(options.data_dir) + " is a file"

@@ -46,6 +46,11 @@ bool IsThere(const fs::path& path) {
   return fs::exists(fs::symlink_status(path, failed));
 }
 
+std::string NearestThere(std::string path) {
+  while (!IsThere(path) && path != "/") path = ParentDirectory(path);
+  return path;
+}
+
 bool IsFile(const std::string& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);

@@ -25,6 +25,8 @@ std::vector<std::string> NamesOnPath(std::string_view path);
 
 // Whether there is anything at `path`, if only a link that leads nowhere.
 bool IsThere(const std::filesystem::path& path);
+// The nearest path that is there: this absolute one, or one above it.
+std::string NearestThere(std::string path);
 bool IsFile(const std::string& path);
 bool IsDirectory(const std::string& path);
 

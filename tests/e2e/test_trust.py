@@ -803,3 +803,13 @@ def test_a_file_that_goes_back_to_the_defaults_is_shown_to_undo_what_the_user_ha
     question, status = at_terminal(home, home.workspace, b"", b"n\n")
     assert status == 1 and told <= {line.strip() for line in question.splitlines()}, question
     assert told <= {line.strip() for line in reprise(home, "trust", cwd=home.workspace).stdout.splitlines()}
+
+
+def test_what_a_file_undoes_is_shown_although_its_own_model_is_in_force(make_home):
+    home = make_home()
+    own = home.config / "reprise" / "reprise.json"
+    own.parent.mkdir(parents=True)
+    write(own, json.dumps({"tools": {"deny": ["write_file"]}}))
+    write(home.workspace / "reprise.json", json.dumps({"providers": {"mine": {"type": "openai", "base_url": "http://127.0.0.1:9/v1"}}, "tools": {"deny": []}}))
+    shown = reprise(home, "trust", cwd=home.workspace, REPRISE_MODEL="mine/x").stdout
+    assert "tools.deny: none (otherwise write_file)" in shown
