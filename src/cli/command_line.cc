@@ -577,8 +577,7 @@ class Grammar {
         .add_option_function<std::string>(
             "--config", [this](const std::string& text) { out_.flags["config"] = text; },
             "configuration file (default $XDG_CONFIG_HOME/reprise/reprise.json); the folder's reprise.json, once you "
-            "have "
-            "allowed it, is read over it")
+            "have allowed it, is read over it")
         ->type_name("FILE");
   }
   void AddColour(CLI::App& command) {

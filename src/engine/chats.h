@@ -73,10 +73,10 @@ class Chats {
   using SteadyClock = std::chrono::steady_clock;
   // The chat's running interaction so far, in this process or another one.
   Result<std::optional<Interaction>> Running(const ChatId& chat);
-  // Joins the stored summary with the chat's run. `elsewhere` is the run of another process in it.
   // Adds the matches in one chat.
   void SearchIn(const ChatSummary& chat, const TextSearch& search, SteadyClock::time_point until, SearchResult& result);
   Result<std::vector<ChatListEntry>> EntriesOf(std::vector<ChatSummary> summaries);
+  // Joins the stored summary with the chat's run. `elsewhere` is the run of another process in it.
   ChatListEntry EntryOf(ChatSummary summary, const WaitingQuestions& waiting, std::optional<InteractionId> elsewhere);
   void Changed(ChatChange::Kind kind, const ChatId& chat) { services_.changes.Add(kind, chat); }
   // Writes an audit line for an act of a person that is no call.

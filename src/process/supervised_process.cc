@@ -414,7 +414,7 @@ void Confine() {
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (::chdir(plan.directory) == 0 && ::dup2(kInput, 0) >= 0 && ::dup2(kOutput, 1) >= 0 && ::dup2(kErrors, 2) >= 0) {
-    // Last, because until now this is a copy of the server, which may exceed the limits.
+    // Last, because until now this shares the supervisor's memory, a copy of the server's, which may exceed the limits.
     if (plan.file_bytes > 0) Limit(RLIMIT_FSIZE, plan.file_bytes);
     if (plan.memory_bytes > 0) Limit(RLIMIT_DATA, plan.memory_bytes);
     ::execve(plan.argv[0], plan.argv, plan.environment);

@@ -98,7 +98,7 @@ Result<std::vector<ChatSummary>> MemoryInteractionStore::ListChats() {
   std::vector<ChatSummary> summaries;
   for (const auto& [id, chat] : chats_) summaries.push_back(chat.index.summary);
   std::ranges::sort(summaries, [](const ChatSummary& a, const ChatSummary& b) {
-    return a.updated_at != b.updated_at ? a.updated_at > b.updated_at : a.id < b.id;
+    return ChatPlace::Of(a).IsBefore(ChatPlace::Of(b));
   });
   return summaries;
 }

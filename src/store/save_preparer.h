@@ -32,10 +32,10 @@ class SavePreparer {
   SavePreparer(const SavePreparer&) = delete;
   SavePreparer& operator=(const SavePreparer&) = delete;
 
-  // REQUIRES: the chat's directories exist. No result is valid() if the system has no thread left.
   struct What {
     bool file = true, names = true;
   };
+  // REQUIRES: the chat's directories exist. No result is valid() if the system has no thread left.
   SavePreparation Prepare(const ChatId& chat, InteractionId interaction, What what);
 
  private:

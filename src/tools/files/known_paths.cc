@@ -1,6 +1,5 @@
 #include "tools/files/known_paths.h"
 
-#include <dirent.h>
 #include <pwd.h>
 #include <unistd.h>
 
@@ -8,12 +7,10 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <set>
 #include <span>
 #include <system_error>
-#include <unordered_map>
 #include <utility>
 
 namespace reprise {
