@@ -180,11 +180,13 @@ std::size_t PosixFileSystem::ConfinedAt(const std::string& path) const {
 struct PosixFileSystem::Expected {
   std::string folder;
   UniqueFd opened;
+  struct stat status {};
 };
 
 std::shared_ptr<const void> PosixFileSystem::Expect(const std::string& folder) {
   UniqueFd opened(Retry([&] { return ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC); }));
-  auto expected = std::make_shared<const Expected>(folder, std::move(opened));
+  auto expected = std::make_shared<Expected>(folder, std::move(opened));
+  if (expected->opened && ::fstat(expected->opened.get(), &expected->status) != 0) expected->opened.Reset();
   const MutexLock lock(mutex_);
   std::erase_if(expected_, [](const auto& each) { return each.expired(); });
   expected_.push_back(expected);
@@ -200,15 +202,14 @@ Result<void> PosixFileSystem::CheckExpected(std::string_view call, const std::st
     const auto expected = each.lock();
     if (!expected || !path.starts_with(expected->folder)) continue;
     if (path.size() > expected->folder.size() && path[expected->folder.size()] != '/') continue;
-    struct stat there {
-    }, ours{};
+    struct stat there {};
     if (::stat(expected->folder.c_str(), &there) != 0) {
       if (errno == ENOENT || errno == ENOTDIR) return gone("the data folder is not there");
       continue;  // the call itself says what is wrong
     }
     if (!S_ISDIR(there.st_mode)) return gone("the data folder is not there");
-    if (!expected->opened || ::fstat(expected->opened.get(), &ours) != 0) continue;
-    if (there.st_dev == ours.st_dev && there.st_ino == ours.st_ino) continue;
+    const struct stat& ours = expected->status;
+    if (!expected->opened || (there.st_dev == ours.st_dev && there.st_ino == ours.st_ino)) continue;
     return gone("another folder is in the place of the data folder: stop this server");
   }
   return {};
