@@ -447,7 +447,7 @@ void TerminalClient::TellOfFiles(const std::optional<Json>& files) {
 // The chat ends at another turn now.
 void TerminalClient::TellOfEnd(const std::string& more) {
   if (const auto turns = Turns("nothing was said in this chat yet")) {
-    head_ = TextMember(turns->back(), "id");
+    shown_.insert(head_ = TextMember(turns->back(), "id"));  // this change's event is no other client's
     Tell("turn " + std::to_string(turns->size()) + " is the last one now: " +
          Shortened(VisibleLine(TextMember(turns->back(), "user_message")), kShownTitle) + more);
   }

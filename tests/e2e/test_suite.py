@@ -617,6 +617,7 @@ def test_what_is_left_out_of_the_prompt_is_named_by_each_command(chat, suite):
 
 
 def test_a_prompt_folder_that_is_not_there_is_wrong_use(chat, suite):
+    chat.write("now.json", json.dumps(chat.config))
     for command in (["test", suite], ["replay", "c", "--input", "current"], ["what-if", "c/int_001"], ["bisect", "c/int_001"]):
         status, output, messages = reprise(chat.home, *command, "--data-dir", chat.home.data, "--config", "now.json", "--prompt-dir", "./pirte")
         assert status in (1, 2) and "pirte" in messages and output == "", (command, output, messages)

@@ -35,6 +35,7 @@ class Terminal:
         self.resized = []  # (bytes before it, new size)
         self.raw = b""
         self.seen = 0  # characters of the text up to the end of what `until` found
+        self.said = 0  # bytes before the last line was sent
         self.status = None
 
     @property
@@ -93,9 +94,9 @@ class Terminal:
         return self.until(" · mode ").until("\n")
 
     def ready(self, typed=""):
-        """Waits until nothing runs and a message can be typed; `typed` is the line's present text."""
+        """Waits until what was said is above the line, nothing runs and a message can be typed; `typed` is the line's present text."""
         deadline = time.monotonic() + SOON
-        while not ((lines := self.screen) and lines[-1] == f"> {typed}".rstrip() and not any("Ctrl-C stops" in line for line in lines)):
+        while b"\n" not in self.raw[self.said:] or not ((lines := self.screen) and lines[-1] == f"> {typed}".rstrip() and not any("Ctrl-C stops" in line for line in lines)):
             part = self._read(deadline)
             assert part, f"it is not ready: {self.screen}"
             self.raw += part
@@ -154,6 +155,7 @@ class Terminal:
         return written
 
     def say(self, line):
+        self.said = len(self.raw)
         return self.type(line + "\r")
 
     def paste(self, text):
