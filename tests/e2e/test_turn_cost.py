@@ -1,4 +1,4 @@
-"""What a turn costs that does not depend on the machine's speed: syncs, changes of names, writes, bytes on disk. (How often it looks at files depends
+"""What a turn costs that does not depend on the machine's speed: instructions, allocations, syncs, changes of names, writes, bytes on disk and wire. (How often it looks at files depends
 on how deep the folder lies, and is only told.) The thread that writes chat.json does so after a pause between turns, thus more often on a slow machine:
 it is counted by itself, and may write once a turn.
 
@@ -24,6 +24,8 @@ KINDS = {
 }
 MOST = {"new chat": {"names": 4, "writes": 9, "bytes": 10_040}, "same chat": {"names": 2, "writes": 9, "bytes": 3_500}}
 # By what a sync makes durable besides (SyncReach in include/reprise/file_system.h).
+# Of a turn in the mean of as many in new chats as in one chat; the bytes are those of the last turn in that chat.
+MOST_INSIDE = {"instructions": 1_600_000, "allocations": 820, "bytes to the client": 753, "bytes to the model": 16_190}
 SYNCS = {"all names": {"new chat": 1, "same chat": 1}, "new names": {"new chat": 2, "same chat": 2}, "itself": {"new chat": 4, "same chat": 2}}
 
 
@@ -72,4 +74,44 @@ def test_a_turn_costs_no_more_than_before(make_server, provider, tmp_path, kind,
     most = {**MOST[kind], "syncs": SYNCS[reach][kind]}
     figure(f"a turn in {'a new' if kind == 'new chat' else 'the same'} chat, a sync reaches {reach}: " + ", ".join(f"{value:.1f} {name}" for name, value in cost.items()))
     dearer = {name: (value, most[name]) for name, value in cost.items() if name in most and value > 1.05 * most[name]}
+    assert not dearer, dearer
+
+
+def run_turns(make_server, provider, home, turns, **options):
+    """The log of a server after so many turns, and the bytes of the last one on the wire: to the client, to the model."""
+    server = make_server(provider, home, **options)
+    for name in ("c", "c", "other"):  # what is done once
+        server.client.turn(name, "hello")
+    for number in range(turns // 2):
+        server.client.turn(f"c{number}", "hello")
+        answer = server.client.request("POST", "/chats/c/interactions", {"user_message": "hello"}).expect(200).body
+    server.stop()
+    return re.sub(r"\x1b\[[0-9;]*m", "", server.log()), (len(answer), len(provider.requests[-1].raw)) if turns else ()
+
+
+def instructions(log):
+    """The program checks itself in a short process before it serves."""
+    return max(int(each.replace(",", "")) for each in re.findall(r"I\s+refs:\s+([\d,]+)", log))
+
+
+def allocations(log):
+    return sum(map(int, re.findall(r"(?:malloc|realloc|calloc)\|\s+(\d+)", log)))
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="no valgrind here")
+@pytest.mark.skipif(any(name in os.environ for name in ("ASAN_OPTIONS", "TSAN_OPTIONS")), reason="a sanitizer allocates by itself")
+def test_a_turn_needs_no_more_instructions_and_allocations_than_before(make_server, make_home, provider, figure):
+    provider.answer_with(lambda request: text("ok"))
+    measures = {
+        "instructions": (instructions, {"wrapper": ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")}),
+        "allocations": (allocations, {"environment": {"LD_PRELOAD": "libmemusage.so"}}),  # memusage(1), of libc6
+    }
+    cost = {}
+    for name, (read, options) in measures.items():
+        idle, _ = run_turns(make_server, provider, make_home(), 0, **options)
+        busy, wire = run_turns(make_server, provider, make_home(), 2 * TURNS, **options)
+        cost[name] = (read(busy) - read(idle)) / (2 * TURNS)
+    cost["bytes to the client"], cost["bytes to the model"] = wire
+    figure("a turn: " + ", ".join(f"{value:,.0f} {name}" for name, value in cost.items()))
+    dearer = {name: (value, MOST_INSIDE[name]) for name, value in cost.items() if value > 1.05 * MOST_INSIDE[name]}
     assert not dearer, dearer
