@@ -19,42 +19,15 @@ namespace reprise {
 namespace {
 
 // Members whose texts a reader of the JSON needs as they are.
-constexpr std::array<std::string_view, 36> kNames = {"type",
-                                                     "role",
-                                                     "status",
-                                                     "id",
-                                                     "chat_id",
-                                                     "parent_id",
-                                                     "edited_from",
-                                                     "call_id",
-                                                     "approval_id",
-                                                     "request_id",
-                                                     "tool_call_id",
-                                                     "at",
-                                                     "created_at",
-                                                     "completed_at",
-                                                     "expires_at",
-                                                     "scope",
-                                                     "risk",
-                                                     "kind",
-                                                     "code",
-                                                     "purpose",
-                                                     "finish",
-                                                     "digest",
-                                                     "interaction",
-                                                     "terms_digest",
-                                                     "arguments_digest",
-                                                     "interaction_id",
-                                                     "file_id",
-                                                     "mime_type",
-                                                     "grant_expires_at",
-                                                     "mode",
-                                                     "job_id",
-                                                     "updated_at",
-                                                     "head",
-                                                     "traceparent",
-                                                     "files_from",
-                                                     "used_at"};
+constexpr auto kNames = std::to_array<std::string_view>(
+    {// What something is
+     "type", "role", "status", "scope", "risk", "kind", "code", "purpose", "finish", "mime_type", "mode",
+     // Which one it is
+     "id", "chat_id", "parent_id", "edited_from", "call_id", "approval_id", "request_id", "tool_call_id", "digest",
+     "interaction", "terms_digest", "arguments_digest", "interaction_id", "file_id", "job_id", "head", "traceparent",
+     "files_from",
+     // When it was
+     "at", "created_at", "completed_at", "expires_at", "grant_expires_at", "updated_at", "used_at"});
 
 constexpr std::string_view kMemory = "memory";  // the entities that tools have named
 
