@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -270,6 +272,60 @@ std::pair<std::string, std::string> Rounded(double value, std::size_t decimals) 
   return {digits.substr(0, whole), digits.substr(whole)};
 }
 
+// What stands around the digit places.
+std::string TextOf(const std::vector<Token>& tokens, std::size_t from, std::size_t until, double value) {
+  std::string text;
+  for (std::size_t i = from; i < until; ++i) {
+    if (tokens[i].kind == Token::Kind::kGeneral) text += General(value);
+    if (tokens[i].kind == Token::Kind::kLiteral ||
+        (tokens[i].kind == Token::Kind::kSign && !IsPlace(tokens[i]) && tokens[i].text != ",")) {
+      text += tokens[i].text;
+    }
+  }
+  return text;
+}
+
+// "# ?/?" and "# ?/16": the places begin at `first`.
+std::string FractionNumber(double value, const std::vector<Token>& tokens, std::size_t first, std::size_t slash) {
+  std::size_t digits = 0, fixed = 0, end = slash + 1;
+  for (; end < tokens.size() &&
+         (IsPlace(tokens[end]) || (tokens[end].kind == Token::Kind::kLiteral &&
+                                   tokens[end].text.find_first_not_of("0123456789") == std::string::npos));
+       ++end) {
+    if (IsPlace(tokens[end]) && fixed == 0) ++digits;
+    if (tokens[end].kind == Token::Kind::kLiteral || fixed > 0)
+      fixed = fixed * 10 + static_cast<std::size_t>(std::atoi(tokens[end].text.c_str()));
+  }
+  const bool has_whole = std::any_of(tokens.begin() + static_cast<std::ptrdiff_t>(first),
+                                     tokens.begin() + static_cast<std::ptrdiff_t>(slash),
+                                     [](const Token& token) { return token.kind == Token::Kind::kLiteral; });
+  return TextOf(tokens, 0, first, value) +
+         Fraction(value, digits, static_cast<std::int64_t>(std::min<std::size_t>(fixed, 9999)), has_whole) +
+         TextOf(tokens, end, tokens.size(), value);
+}
+
+// The digits of `whole` at the places before the point, as many as `places`. Literals among them ("00-00") keep their
+// position counted from the right.
+std::string AtPlaces(const std::string& whole, std::span<const Token> tokens, std::size_t places, bool groups) {
+  std::string shown;
+  std::size_t left = places, digit = 0;
+  const std::size_t more = whole.size() > places ? whole.size() - places : 0;
+  const auto add_digit = [&] {
+    shown += whole[digit++];
+    if (groups && digit < whole.size() && (whole.size() - digit) % 3 == 0) shown += ',';
+  };
+  for (const Token& token : tokens) {
+    if (!IsPlace(token)) {
+      if (token.kind == Token::Kind::kLiteral && digit > 0) shown += token.text;
+      continue;
+    }
+    for (std::size_t extra = 0; left == places && extra < more; ++extra) add_digit();
+    if (left <= whole.size() && digit < whole.size()) add_digit();
+    --left;
+  }
+  return places == 0 ? shown + whole : shown;
+}
+
 std::string Number(double value, const Section& section) {
   const std::vector<Token>& tokens = section.tokens;
   // Find the digit places, from the first to the last.
@@ -283,35 +339,8 @@ std::string Number(double value, const Section& section) {
     if (tokens[i].text == "/") slash = i;
     if (tokens[i].text == "%") ++percent;
   }
-  const auto text_of = [&](std::size_t from, std::size_t until) {
-    std::string text;
-    for (std::size_t i = from; i < until; ++i) {
-      if (tokens[i].kind == Token::Kind::kGeneral) text += General(value);
-      if (tokens[i].kind == Token::Kind::kLiteral ||
-          (tokens[i].kind == Token::Kind::kSign && !IsPlace(tokens[i]) && tokens[i].text != ",")) {
-        text += tokens[i].text;
-      }
-    }
-    return text;
-  };
-  if (first == tokens.size()) return text_of(0, tokens.size());
-  if (slash < tokens.size() && slash > first) {
-    std::size_t digits = 0, fixed = 0, end = slash + 1;
-    for (; end < tokens.size() &&
-           (IsPlace(tokens[end]) || (tokens[end].kind == Token::Kind::kLiteral &&
-                                     tokens[end].text.find_first_not_of("0123456789") == std::string::npos));
-         ++end) {
-      if (IsPlace(tokens[end]) && fixed == 0) ++digits;
-      if (tokens[end].kind == Token::Kind::kLiteral || fixed > 0)
-        fixed = fixed * 10 + static_cast<std::size_t>(std::atoi(tokens[end].text.c_str()));
-    }
-    const bool has_whole = std::any_of(tokens.begin() + static_cast<std::ptrdiff_t>(first),
-                                       tokens.begin() + static_cast<std::ptrdiff_t>(slash),
-                                       [](const Token& token) { return token.kind == Token::Kind::kLiteral; });
-    return text_of(0, first) +
-           Fraction(value, digits, static_cast<std::int64_t>(std::min<std::size_t>(fixed, 9999)), has_whole) +
-           text_of(end, tokens.size());
-  }
+  if (first == tokens.size()) return TextOf(tokens, 0, tokens.size(), value);
+  if (slash < tokens.size() && slash > first) return FractionNumber(value, tokens, first, slash);
   value *= std::pow(100, percent);
   // A comma between places groups thousands; one after the last integer place divides by a thousand.
   std::size_t whole_end = std::min({point, exponent, last + 1}), end_of_whole = std::min(exponent, last + 1);
@@ -345,24 +374,8 @@ std::string Number(double value, const Section& section) {
   if (whole == "0" && zeros == 0) whole.clear();
   if (whole.size() < zeros) whole.insert(0, zeros - whole.size(), '0');
 
-  // Literals among the places ("00-00") keep their position counted from the right.
-  std::string shown;
-  std::size_t left = places, digit = 0;
-  const std::size_t more = whole.size() > places ? whole.size() - places : 0;
-  const auto add_digit = [&] {
-    shown += whole[digit++];
-    if (groups && digit < whole.size() && (whole.size() - digit) % 3 == 0) shown += ',';
-  };
-  for (std::size_t i = first; i < whole_end; ++i) {
-    if (!IsPlace(tokens[i])) {
-      if (tokens[i].kind == Token::Kind::kLiteral && digit > 0) shown += tokens[i].text;
-      continue;
-    }
-    for (std::size_t extra = 0; left == places && extra < more; ++extra) add_digit();
-    if (left <= whole.size() && digit < whole.size()) add_digit();
-    --left;
-  }
-  if (places == 0) shown += whole;
+  const std::span<const Token> before_point(tokens.data() + first, whole_end > first ? whole_end - first : 0);
+  std::string shown = AtPlaces(whole, before_point, places, groups);
   std::size_t end = std::max(end_of_whole, last + 1);
   if (point < tokens.size() && point > first) shown += "." + part;
   if (point < tokens.size() && point < first) shown = "." + part;
@@ -371,7 +384,7 @@ std::string Number(double value, const Section& section) {
     for (std::size_t i = exponent + 1; i < tokens.size() && IsPlace(tokens[i]); ++i) ++width, end = i + 1;
     shown += std::string("E") + (power < 0 ? "-" : "+") + Digits(std::abs(power), width);
   }
-  return text_of(0, std::min(first, point)) + shown + text_of(end, tokens.size());
+  return TextOf(tokens, 0, std::min(first, point), value) + shown + TextOf(tokens, end, tokens.size(), value);
 }
 
 bool Meets(double value, std::string_view condition) {
