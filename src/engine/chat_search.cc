@@ -12,21 +12,27 @@
 
 namespace reprise {
 
-void Chats::SearchIn(const ChatSummary& chat, const TextSearch& search, SteadyClock::time_point until,
+void Chats::SearchIn(ChatSummary chat, const std::string& text, const TextSearch& search, SteadyClock::time_point until,
                      SearchResult& result) {
-  // A chat that is damaged or deleted meanwhile hides no other. Runs of other processes are not searched.
   const auto run = busy_.RunOf(chat.id);
+  if (!run && !searched_.MayHave(chat, text)) return;
+  if (run && !chat.head) FillFromBegun(chat, run->Snapshot());
+  // A chat that is damaged or deleted meanwhile hides no other. Runs of other processes are not searched.
   auto reader = OpenHistory(services_.parts.store, chat.id, {.all_branches = true}, HistoryStates::kNone,
                             run ? std::optional(run->Snapshot()) : std::nullopt);
   if (!reader) return;
+  TextPieces heard;
+  bool is_whole = !run;
   std::vector<SearchMatch> found;
   while (SteadyClock::now() < until) {
     const auto next = (*reader)->Next();
+    if (next && !*next && is_whole && (*reader)->damaged().empty()) searched_.Learn(chat, std::move(heard));
     if (!next || !*next) break;
     const auto json = ParseJson((*next)->json);
     const auto interaction = json ? InteractionFromJson(*json) : Fail(json.error());
+    is_whole = is_whole && interaction;
     if (!interaction) continue;
-    for (TextMatch& match : search.In(*interaction)) {
+    for (TextMatch& match : search.In(*interaction, &heard)) {
       found.push_back({.chat_id = chat.id,
                        .title = chat.title,
                        .interaction_id = interaction->id,
@@ -46,18 +52,19 @@ Result<SearchResult> Chats::Search(const std::string& text, const std::optional<
   const TextSearch search(text, {});
   SteadyClock::time_point until;
   SearchResult result;
-  ChatListPage page;
-  if (chat) page.chats.push_back(TRY(ListEntryOf(*chat)));
+  ChatPage page;
+  std::optional<ChatPlace> place;
+  if (chat) page.chats.push_back(TRY(ListEntryOf(*chat)).summary);
   do {
-    const bool is_first = !page.next;
-    if (!chat) page = TRY(ListPage(page.next, kAtOnce));
-    if (is_first) until = SteadyClock::now() + kLongest;  // the first list may have to read all chats
-    for (const ChatListEntry& entry : page.chats) {
-      SearchIn(entry.summary, search, until, result);
+    if (!chat) page = TRY(services_.parts.store.ListPage(place, kAtOnce));
+    if (!place) until = SteadyClock::now() + kLongest;  // the first list may have to read all chats
+    if (!page.chats.empty()) place = ChatPlace::Of(page.chats.back());
+    for (ChatSummary& summary : page.chats) {
+      SearchIn(std::move(summary), text, search, until, result);
       result.truncated = result.matches.size() > limit || SteadyClock::now() >= until;
       if (result.truncated) break;
     }
-  } while (page.next && !result.truncated);
+  } while (page.more && !result.truncated);
   if (result.matches.size() > limit) result.matches.resize(limit, result.matches.front());
   return result;
 }

@@ -502,6 +502,7 @@ Result<void> Chats::DeleteIdle(const ChatId& chat) {
   if (services_.parts.files) services_.parts.files->ForgetChat(chat);
   if (workspace_.is_on()) services_.home->history->ForgetChat(chat);
   interactions_.Forget(chat);
+  searched_.Forget(chat);
   Changed(ChatChange::Kind::kChatDeleted, chat);
   return {};
 }

@@ -16,6 +16,7 @@
 #include "engine/run_follower.h"
 #include "engine/services.h"
 #include "engine/start_point.h"
+#include "engine/text_pieces.h"
 #include "engine/workspace_moves.h"
 
 namespace reprise {
@@ -73,8 +74,9 @@ class Chats {
   using SteadyClock = std::chrono::steady_clock;
   // The chat's running interaction so far, in this process or another one.
   Result<std::optional<Interaction>> Running(const ChatId& chat);
-  // Adds the matches in one chat.
-  void SearchIn(const ChatSummary& chat, const TextSearch& search, SteadyClock::time_point until, SearchResult& result);
+  // Adds the matches of `search`, for `text`, in one chat.
+  void SearchIn(ChatSummary chat, const std::string& text, const TextSearch& search, SteadyClock::time_point until,
+                SearchResult& result);
   Result<std::vector<ChatListEntry>> EntriesOf(std::vector<ChatSummary> summaries);
   // Joins the stored summary with the chat's run. `elsewhere` is the run of another process in it.
   ChatListEntry EntryOf(ChatSummary summary, const WaitingQuestions& waiting, std::optional<InteractionId> elsewhere);
@@ -129,6 +131,7 @@ class Chats {
   StartPoints& start_points_;
   const Answers& answers_;
   WorkspaceMoves& workspace_;
+  SearchedChats searched_;
   Mutex mutex_;
   std::map<std::pair<ChatId, InteractionId>, std::weak_ptr<RunFollower>> followers_ GUARDED_BY(mutex_);
 };

@@ -13,6 +13,7 @@
 #include "domain/codec.h"
 #include "engine/interactions.h"
 #include "engine/run_guard.h"
+#include "engine/text_pieces.h"
 
 namespace reprise {
 namespace {
@@ -271,10 +272,11 @@ std::optional<std::string> TextSearch::problem() const {
   return pattern_->ok() ? std::nullopt : std::optional(pattern_->error());
 }
 
-std::vector<TextMatch> TextSearch::In(const Interaction& interaction) const {
+std::vector<TextMatch> TextSearch::In(const Interaction& interaction, TextPieces* heard) const {
   std::vector<TextMatch> matches;
   for (const Part& part : PartsOf(interaction)) {
     const std::string text = ToValidUtf8(part.text);
+    if (heard != nullptr) heard->Add(text);
     re2::StringPiece found;
     if (!pattern_->Match(text, 0, text.size(), RE2::UNANCHORED, &found, 1)) continue;
     const auto at = static_cast<std::size_t>(found.data() - text.data());

@@ -47,6 +47,8 @@ class HistoryDocument {
   bool begun_ = false, first_ = true, ended_ = false;
 };
 
+class TextPieces;
+
 // A match in an interaction.
 struct TextMatch {
   std::string_view where;  // "user", "answer", "tool_call" or "tool_result"
@@ -66,7 +68,8 @@ class TextSearch {
 
   // The error in the regular expression, if any.
   std::optional<std::string> problem() const;
-  std::vector<TextMatch> In(const Interaction& interaction) const;
+  // Adds the texts that it has looked at to `heard`, if that is not null.
+  std::vector<TextMatch> In(const Interaction& interaction, TextPieces* heard = nullptr) const;
 
  private:
   const std::unique_ptr<const re2::RE2> pattern_;

@@ -1,7 +1,7 @@
 """GET /search and GET /chats/{chat}/export."""
 import json
 
-from support.provider import call, text, tools
+from support.provider import Gate, call, text, tools
 
 
 def found(client, query):
@@ -31,6 +31,32 @@ def test_what_was_superseded_is_found_and_marked(client, provider):
     client.edit("c", "int_001", "other").finish()
     matches = found(client, "q=words")["matches"]
     assert {(m["interaction_id"], m["superseded"]) for m in matches} == {("int_001", True), ("int_002", False)}
+
+
+def test_what_a_search_has_learnt_of_a_chat_hides_nothing_that_comes_later(client, provider):
+    provider.answer_with(lambda request: text("said"))
+    client.turn("c", "hay")
+    chats = lambda: [m["chat_id"] for m in found(client, "q=needle")["matches"]]  # noqa: E731
+    assert chats() == [] and chats() == [], "the second one knows that it is not there"
+    client.turn("c", "a needle")
+    assert chats() == ["c"]
+    client.post("/chats/c/undo", {}).expect(200)
+    client.edit("c", "int_001", "straw").finish()
+    assert chats() == ["c"], "on another branch"
+    gate = Gate()
+    provider.answer_with(lambda request: text("say", gate, " needle"))
+    stream = client.start("d", "hay")
+    stream.until("text_delta")
+    assert chats() == ["c"]
+    gate.release()
+    stream.finish()
+    assert chats() == ["d", "c"]
+    client.request("DELETE", "/chats/c").expect(200)
+    provider.answer_with(lambda request: text("said"))
+    client.turn("c", "hay")
+    assert chats() == ["d"]
+    client.turn("c", "needle")
+    assert chats() == ["c", "d"]
 
 
 def test_bad_searches(client):
