@@ -23,7 +23,7 @@ tl::unexpected<Error> Unusable(const std::string& where, std::string_view what) 
   return Fail(Reason::kInvalidDocument, where + ": " + std::string(what));
 }
 
-bool HasPattern(const Grant& grant) { return !grant.pattern.empty(); }
+bool IsSystem(const Message& message) { return message.role == Role::kSystem; }
 
 // --- filling in what is missing --------------------------------------------------------------------------------------
 
@@ -321,14 +321,22 @@ class ForeignChatReader {
       state.messages.Append(MessagesOfEvents(interaction));
       chat_.notes.push_back(interaction.id.str() + " had no state; it was made from its events");
     }
-    // A document from anywhere may claim grants that no person here has given. A grant for equal calls names a call
-    // that is visible in the chat; a pattern may cover anything.
-    auto& grants = interaction.final_agent_state->grants;
-    if (std::erase_if(grants, HasPattern) > 0) chat_.notes.push_back(interaction.id.str() + " had patterns granted");
+    AgentState& state = *interaction.final_agent_state;
+    // A document from anywhere may claim grants that no person here has given.
+    if (!std::exchange(state.grants, {}).empty()) chat_.notes.push_back(interaction.id.str() + " had grants");
     for (AgentEvent& each : interaction.events) {
-      if (auto* updated = std::get_if<event::GrantsUpdated>(&each.payload)) std::erase_if(updated->grants, HasPattern);
+      if (auto* updated = std::get_if<event::GrantsUpdated>(&each.payload)) updated->grants.clear();
     }
-    Messages& messages = interaction.final_agent_state->messages;
+    if (std::ranges::any_of(state.messages, IsSystem)) {
+      Messages said;
+      for (Message message : state.messages) {
+        if (IsSystem(message)) message.role = Role::kUser;
+        said.push_back(std::move(message));
+      }
+      state.messages = std::move(said);
+      chat_.notes.push_back(interaction.id.str() + " had words for the system prompt; they count as the user's");
+    }
+    Messages& messages = state.messages;
     const std::size_t complete = messages.StartsWith(before) ? before.size() : 0;
     if (CompleteToolCalls(messages, kNoResult, complete) > 0) {
       chat_.notes.push_back(interaction.id.str() + " had tool calls without a result");

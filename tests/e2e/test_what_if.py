@@ -781,3 +781,18 @@ def test_the_command_keeps_through_the_server(world):
     world.refused("c/int_001", "--keep", "--model", "a/b", "--model", "c/d", said="one turn")
     world.refused("c", "--keep", said="CHAT/INTERACTION")
     world.refused("c/int_001@9999", "--keep", said="no event 9999")
+
+
+def test_a_kept_run_says_that_it_is_one_wherever_it_is_shown(world):
+    events = world.record(READ)
+    world.provider.plan(text("eggs"))
+    at = seq(events, "TOOL_RESULT")
+    world.one(f"c/int_001@{at}", "--result", "FORGED OUTPUT", "--keep", "--switch")
+    world.server.stop()
+    status, bundle, messages = reprise(world.home, "prove", "c", "--data-dir", world.home.data)
+    assert status == 0, messages
+    turn, = [leaf for leaf in (json.loads(each["text"]) for each in json.loads(bundle)["leaves"]) if leaf["kind"] == "turn"]
+    assert turn["turn"] == "int_002" and turn["what_if"] == {"turn": "int_001", "event": at}
+    for command in (["show", "c"], ["export", "c", "--format", "markdown"]):
+        status, output, messages = reprise(world.home, *command, "--data-dir", world.home.data)
+        assert status == 0 and f"what if, from event {at} of int_001" in output and "FORGED" in output, (output, messages)

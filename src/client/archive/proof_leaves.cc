@@ -36,6 +36,10 @@ class TurnLeaves {
     begin["model"] = turn_.model;
     begin["at"] = FormatTimestamp(turn_.created_at);
     if (turn_.imported) begin["imported"] = true;
+    if (turn_.record && turn_.record->what_if) {
+      begin["what_if"] = {{"event", *turn_.record->what_if}};
+      if (turn_.edited_from) begin["what_if"]["turn"] = turn_.edited_from->str();
+    }
     Add(begin);
     if (!turn_.user_message.empty() || !turn_.attachments.empty()) {
       Json said = Leaf("said");

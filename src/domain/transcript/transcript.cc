@@ -185,6 +185,14 @@ struct TranscriptWriter : IgnoredEvents {
   std::string operator()(const event::Failed& e) const { return Entry("error", e.message + " (" + e.code + ")"); }
 };
 
+// Of which interaction it is another form.
+std::string Origin(const Interaction& interaction) {
+  const std::string name = interaction.edited_from->str();
+  const bool is_trial = interaction.record && interaction.record->what_if;
+  return is_trial ? "what if, from event " + std::to_string(*interaction.record->what_if) + " of " + name
+                  : "edit of " + name;
+}
+
 }  // namespace
 
 std::string SourceLines(const std::vector<WebSource>& sources, std::int64_t omitted) {
@@ -215,7 +223,7 @@ std::string FormatInteraction(const Interaction& interaction, bool superseded) {
                     FormatForReading(interaction.created_at) + "  " + VisibleLine(interaction.model) + "  " +
                     std::to_string(interaction.usage.input_tokens) + " tokens in, " +
                     std::to_string(interaction.usage.output_tokens) + " out";
-  if (interaction.edited_from) out += "  edit of " + interaction.edited_from->str();
+  if (interaction.edited_from) out += "  " + Origin(interaction);
   if (superseded) out += "  superseded";
   out += "\n";
   if (!interaction.user_message.empty()) out += Entry("you", interaction.user_message);
@@ -402,7 +410,7 @@ std::string Turn(const MarkdownTurn& turn) {
   std::string out = "\n## " + interaction.id.str() + " · " + FormatTimestamp(interaction.created_at) + " · " +
                     std::string(ToString(interaction.status));
   if (interaction.parent_id) out += " · after " + interaction.parent_id->str();
-  if (interaction.edited_from) out += " · edit of " + interaction.edited_from->str();
+  if (interaction.edited_from) out += " · " + Origin(interaction);
   if (turn.superseded) out += " · superseded";
   out += "\n";
   if (!interaction.user_message.empty()) out += "\n**You**\n\n" + Quote(interaction.user_message);
