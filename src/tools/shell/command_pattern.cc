@@ -170,23 +170,22 @@ bool Mentions(std::string_view text, std::string_view program) {
 
 Touch Strictest(Touch a, Touch b) { return static_cast<int>(a) > static_cast<int>(b) ? a : b; }
 
-// Whether the words match the pattern; the one at `first` names its program. Options may come between: "git -C folder
+// Whether the words match the pattern's; the first ones name its program. Options may come between: "git -C folder
 // push" is "git push".
-Touch WordsTouch(const Part& part, const std::vector<ShellWord>& words, std::size_t first) {
-  std::size_t at = first + 1;
+Touch UsualWordsTouch(const std::vector<ShellWord>& pattern, const std::vector<ShellWord>& words) {
+  std::size_t at = 1;
   Touch touch = Touch::kYes;
-  for (std::size_t i = 1; i < part.words.size(); ++i) {
-    const std::string& wanted = part.words[i];
+  for (std::size_t i = 1; i < pattern.size(); ++i) {
+    const std::string& wanted = pattern[i].text;
     const auto begin = words.begin() + static_cast<std::ptrdiff_t>(at);
     const auto found = std::find(begin, words.end(), ShellWord{wanted});
     const bool is_unclear = std::any_of(begin, found, [](const ShellWord& each) { return !each.is_literal(); });
     if (is_unclear) return Touch::kMaybe;
     if (wanted.starts_with('-')) {
       // Options have several spellings and no fixed order.
-      const bool has_options = std::any_of(words.begin() + static_cast<std::ptrdiff_t>(first) + 1, words.end(),
-                                           [](const ShellWord& each) { return each.text.starts_with('-'); });
-      if (std::find(words.begin() + static_cast<std::ptrdiff_t>(first), words.end(), ShellWord{wanted}) != words.end())
-        continue;
+      const bool has_options =
+          std::any_of(words.begin() + 1, words.end(), [](const ShellWord& each) { return each.text.starts_with('-'); });
+      if (std::ranges::find(words, ShellWord{wanted}) != words.end()) continue;
       if (!has_options) return Touch::kNo;
       touch = Touch::kMaybe;
       continue;
@@ -196,6 +195,21 @@ Touch WordsTouch(const Part& part, const std::vector<ShellWord>& words, std::siz
     at = static_cast<std::size_t>(found - words.begin()) + 1;
   }
   return touch;
+}
+
+// The same for the words from `first` on, whatever names they use for the same.
+Touch WordsTouch(const Part& part, const std::vector<ShellWord>& words, std::size_t first) {
+  std::vector<ShellWord> pattern;
+  for (const std::string& word : part.words) pattern.push_back({word});
+  if (auto usual = WithUsualNames(pattern)) pattern = *std::move(usual);
+  const auto given = WithUsualNames({words.begin() + static_cast<std::ptrdiff_t>(first), words.end()});
+  if (!given) return pattern.size() > 1 ? Touch::kMaybe : Touch::kYes;
+  const Touch touch = UsualWordsTouch(pattern, *given);
+  if (touch != Touch::kNo || pattern[1].text.starts_with('-')) return touch;
+  // What other words mean to it is not known: "docker image push" is "docker push".
+  const std::string& program = given->front().text;
+  const bool is_known = HasSubCommands(program) || OnlyTakesNames(program) || KnownPrefix(*given) > 0;
+  return is_known ? Touch::kNo : Touch::kMaybe;
 }
 
 // Whether options make git run other programs.
@@ -217,8 +231,8 @@ Touch GivenTouches(const Part& part, const std::vector<ShellWord>& words, int de
   const bool takes_names = OnlyTakesNames(words.front().text);
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string& word = words[i].text;
+    if (!takes_names && (!words[i].is_literal() || RunsWhatItIsGiven(word))) return Touch::kMaybe;
     if (!words[i].is_literal()) continue;
-    if (!takes_names && IsInterpreter(word)) return Touch::kMaybe;
     if (IsSameProgram(word, part.words.front()) && WordsTouch(part, words, i) != Touch::kNo) return Touch::kMaybe;
     std::vector<std::string_view> texts = {word};
     if (const auto equals = word.find('='); equals != std::string::npos) {
@@ -229,7 +243,7 @@ Touch GivenTouches(const Part& part, const std::vector<ShellWord>& words, int de
     for (const std::string_view text : texts) {
       const bool is_one_word = text.find_first_of(" \t\n;|&<>(){}$`'\"\\") == std::string_view::npos;
       if (is_one_word && text.data() == word.data()) continue;  // checked above, with the words after it
-      const bool runs_text = !takes_names && IsInterpreter(text.substr(0, text.find_first_of(" \t")));
+      const bool runs_text = !takes_names && RunsWhatItIsGiven(text.substr(0, text.find_first_of(" \t")));
       if (!runs_text && !Mentions(text, part.words.front())) continue;
       const auto line = ParseCommandLine(text);
       if (!line || depth == kMostDepth) return Touch::kMaybe;

@@ -1,6 +1,7 @@
 #include "tools/shell/known_commands.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "base/text.h"
@@ -62,14 +63,6 @@ const Names& Runners() {
       "flyctl", "logrotate", "fzf", "ack", "ag", "rename", "prename", "file-rename", "hyperfine", "watchexec", "reflex",
       "chpst", "softlimit", "setuidgid", "dtach", "abduco", "ldd", "help2man", "uvx", "pixi", "mise", "asdf", "devbox",
       "run0", "logsave", "gitk", "catchsegv", "apropos", "whatis"};
-  return names;
-}
-
-// Programs that may appear as words of others: `timeout 5 sh`, `--rsh=sh`.
-const Names& Interpreters() {
-  static const Names names = {"sh",   "ash",  "bash", "dash", "zsh",   "ksh",  "mksh",    "fish",   "csh",
-                              "tcsh", "yash", "env",  "perl", "ruby",  "node", "busybox", "toybox", "python",
-                              "php",  "lua",  "awk",  "gawk", "xargs", "sudo", "doas",    "nohup",  "eval"};
   return names;
 }
 
@@ -347,11 +340,6 @@ bool OnlyTakesNames(std::string_view program) {
   return names.contains(ProgramName(program));
 }
 
-bool IsInterpreter(std::string_view word) {
-  const std::string_view name = ProgramName(word);
-  return Interpreters().contains(name) || Interpreters().contains(name.substr(0, name.find_first_of("0123456789.-")));
-}
-
 namespace {
 
 // The index of the sub-command of git and its like; the number of words if there is none.
@@ -439,7 +427,110 @@ bool IsHandedByOption(const Handing& handing, const std::vector<ShellWord>& word
   return false;
 }
 
+// Other names of a sub-command, with blanks between them.
+struct Renamed {
+  std::string_view program, usual, others;
+};
+constexpr auto kRenamed = std::to_array<Renamed>({
+    {"git", "add", "stage"},
+    {"git", "init", "init-db"},
+    {"cargo", "build", "b"},
+    {"cargo", "check", "c"},
+    {"cargo", "doc", "d"},
+    {"cargo", "run", "r"},
+    {"cargo", "test", "t"},
+    {"cargo", "remove", "rm"},
+    {"npm", "audit", "aud"},
+    {"npm", "bugs", "issues"},
+    {"npm", "ci", "clean-install ic install-clean isntall-clean"},
+    {"npm", "config", "c get"},
+    {"npm", "dedupe", "ddp"},
+    {"npm", "dist-tag", "dist-tags"},
+    {"npm", "docs", "home"},
+    {"npm", "exec", "x"},
+    {"npm", "explain", "why"},
+    {"npm", "init", "create innit"},
+    {"npm", "install", "i add in ins inst insta instal isnt isnta isntal isntall"},
+    {"npm", "link", "ln"},
+    {"npm", "list", "ls la ll"},
+    {"npm", "login", "adduser add-user"},
+    {"npm", "owner", "author"},
+    {"npm", "rebuild", "rb"},
+    {"npm", "run", "run-script rum urn"},
+    {"npm", "search", "find s se"},
+    {"npm", "test", "t tst"},
+    {"npm", "uninstall", "unlink remove rm r un"},
+    {"npm", "update", "up upgrade udpate"},
+    {"npm", "version", "verison"},
+    {"npm", "view", "info show v"},
+    {"pnpm", "exec", "x"},
+    {"pnpm", "install", "i"},
+    {"pnpm", "link", "ln"},
+    {"pnpm", "list", "ls la ll"},
+    {"pnpm", "rebuild", "rb"},
+    {"pnpm", "remove", "rm r un uninstall"},
+    {"pnpm", "run", "run-script rum urn"},
+    {"pnpm", "test", "t tst"},
+    {"pnpm", "unlink", "dislink"},
+    {"pnpm", "update", "up upgrade"},
+    {"yarn", "exec", "x"},
+    {"yarn", "list", "ls"},
+    {"yarn", "upgrade", "up"},
+});
+
+// The sub-commands that no other is short for. Others are the user's scripts to pnpm and yarn; to npm they may be
+// beginnings of these.
+bool IsOfPackages(std::string_view program, std::string_view sub_command) {
+  static const Names npm = {
+      // what people use
+      "audit", "ci", "config", "dedupe", "diff", "docs", "edit", "exec", "explain", "help", "init", "install", "link",
+      "list", "login", "logout", "outdated", "pack", "prune", "publish", "rebuild", "restart", "root", "run", "search",
+      "start", "stop", "test", "uninstall", "update", "version", "view",
+      // and the others of npm 10
+      "access", "bugs", "cache", "completion", "deprecate", "dist-tag", "doctor", "explore", "fund", "hook", "org",
+      "owner", "ping", "pkg", "prefix", "profile", "query", "repo", "set", "shrinkwrap", "star", "stars", "team",
+      "token", "unpublish", "unstar", "whoami"};
+  static const Names others = {
+      // of yarn and pnpm
+      "add", "audit", "bin", "cache", "config", "create", "dlx", "exec", "global", "import", "info", "init", "install",
+      "licenses", "link", "list", "login", "logout", "node", "outdated", "pack", "publish", "rebuild", "remove",
+      // and more
+      "restart", "run", "start", "stop", "tag", "test", "unlink", "update", "upgrade", "version", "why", "workspace",
+      "workspaces"};
+  static const Names pnpm = {"deploy", "env", "fetch", "patch", "prune", "root", "server", "setup", "store"};
+  if (program == "pnpm" && pnpm.contains(sub_command)) return true;
+  return (program == "npm" ? npm : others).contains(sub_command);
+}
+
 }  // namespace
+
+std::optional<std::vector<ShellWord>> WithUsualNames(std::vector<ShellWord> words) {
+  const std::string program = LowerCase(ProgramName(words.front().text));
+  if (!HasSubCommands(program)) return words;
+  if (program == "cargo" && words.size() > 1 && words[1].text.starts_with('+')) words.erase(words.begin() + 1);
+  const std::size_t at = SubCommandAt(words);
+  if (program == "yarn" && words.size() == 1) words.push_back({"install"});
+  if (at == words.size() || !words[at].is_literal()) return words;
+  std::string& name = words[at].text;
+  for (const Renamed& each : kRenamed) {
+    for (std::string_view left = each.others; each.program == program && !left.empty();) {
+      if (TakeWord(left) == name) name = each.usual, left = {};
+    }
+  }
+  if (program == "rustup" && (name == "install" || name == "uninstall")) {
+    words.insert(words.begin() + static_cast<std::ptrdiff_t>(at), {"toolchain"});
+  }
+  const bool is_of_packages = program == "npm" || program == "pnpm" || program == "yarn";
+  if (!is_of_packages) return words;
+  static const Names own_scripts = {"test", "start", "stop", "restart"};
+  const bool is_script = own_scripts.contains(name) || (program != "npm" && !IsOfPackages(program, name));
+  // Before it, the value of an option may look like it.
+  if ((at > 1 && words[at - 1].text.find('=') == std::string::npos) || name.starts_with("install-"))
+    return std::nullopt;
+  if (!is_script && !IsOfPackages(program, name)) return std::nullopt;
+  if (is_script) words.insert(words.begin() + static_cast<std::ptrdiff_t>(at), {"run"});
+  return words;
+}
 
 bool IsHandedAProgram(const std::vector<ShellWord>& words) {
   const std::string_view program = ProgramName(words.front().text);

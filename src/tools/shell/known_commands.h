@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,14 +25,15 @@ bool OnlyReadsItsInput(const std::vector<ShellWord>& words);
 bool ChangesTheShell(std::string_view program);
 // Whether its first word is a sub-command (git, npm, ...). Only those in the table may be followed by `*`.
 bool HasSubCommands(std::string_view program);
+// The words with the usual name of the sub-command: "npm run test" for "npm t", "git add" for "git stage". nullopt: no
+// sub-command of this name is known, so it may be short for any.
+std::optional<std::vector<ShellWord>> WithUsualNames(std::vector<ShellWord> words);
 // Whether a program with sub-commands may run some of these words as a command: "git bisect run", "npm exec".
 bool MayRunItsWords(const std::vector<ShellWord>& words);
 // Whether an option, an alias or a setting among the words hands another program to one that runs nothing by itself:
 // `sort --comp=sh`, `git grep -Osh`, `git p`, `git config core.pager sh`. A sub-command unknown to git or cargo may be
 // an alias.
 bool IsHandedAProgram(const std::vector<ShellWord>& words);
-// Whether it runs the words after it, so that a program which gets it as a word can do anything: sh, env, python3.
-bool IsInterpreter(std::string_view word);
 // Whether it takes its words as file names, addresses or text and runs none of them: mkdir, cp, printf.
 bool OnlyTakesNames(std::string_view program);
 

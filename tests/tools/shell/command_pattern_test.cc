@@ -349,6 +349,67 @@ TEST_CASE("command patterns: a program may run another through an option, an ali
   }
 }
 
+TEST_CASE("command patterns: a sub-command is held back under its other names too", "[tools]") {
+  struct Case {
+    const char *pattern, *line;
+    Touch touch;
+  };
+  for (const Case& each : std::vector<Case>{
+           {"npm run deploy", "npm run-script deploy", Touch::kYes},
+           {"npm run deploy", "npm --silent rum deploy", Touch::kMaybe},
+           {"npm run deploy", "npm urn deploy", Touch::kYes},
+           {"npm run deploy", "npm --prefix x run deploy", Touch::kMaybe},
+           {"npm run deploy", "npm run build", Touch::kNo},
+           {"npm run deploy", "env npm run-script deploy", Touch::kYes},
+           {"npm run-script deploy", "npm run deploy", Touch::kYes},
+           {"npm test", "npm t", Touch::kYes},
+           {"npm test", "npm tst", Touch::kYes},
+           {"npm test", "npm run test", Touch::kYes},
+           {"npm test", "NPM t", Touch::kYes},
+           {"npm test", "npm install-test", Touch::kMaybe},
+           {"npm run", "npm start", Touch::kYes},
+           {"npm install", "npm i", Touch::kYes},
+           {"npm install", "npm isntall x", Touch::kYes},
+           {"npm install", "npm ls", Touch::kNo},
+           {"npm publish", "npm publ --dry-run", Touch::kMaybe},
+           {"npm publish", "npm version 1.0.1", Touch::kNo},
+           {"npm uninstall", "npm rm x", Touch::kYes},
+           {"pnpm run deploy", "pnpm deploy x", Touch::kNo},
+           {"pnpm run build", "pnpm build", Touch::kYes},
+           {"pnpm run build", "pnpm --filter test build", Touch::kMaybe},
+           {"pnpm install", "pnpm i", Touch::kYes},
+           {"yarn run deploy", "yarn deploy", Touch::kYes},
+           {"yarn install", "yarn", Touch::kYes},
+           {"yarn add", "yarn --cwd x add y", Touch::kMaybe},
+           {"cargo build", "cargo b", Touch::kYes},
+           {"cargo build", "cargo +nightly b --release", Touch::kYes},
+           {"cargo build", "cargo test", Touch::kNo},
+           {"git add", "git stage x", Touch::kYes},
+           {"git stage", "git add x", Touch::kYes},
+           {"rustup toolchain install", "rustup install nightly", Touch::kYes},
+           {"docker push", "docker image push x", Touch::kMaybe},
+           {"make deploy", "make all", Touch::kMaybe},
+           {"cat secrets", "cat notes", Touch::kNo},
+           {"mkdir x", "mkdir y", Touch::kNo},
+       }) {
+    CAPTURE(each.pattern, each.line);
+    CHECK(CommandTouches(each.pattern, each.line) == each.touch);
+  }
+}
+
+TEST_CASE("command patterns: a program that is not known may run whatever it is given", "[tools]") {
+  for (const char* line : {"choom -n 0 -- touch a", "choom -n 0 -- /usr/bin/tou?h a", "choom -n 0 -- /u*/bin/touch a",
+                           "choom -n 0 -- $SHELL -c 't\"\"ouch a'", "choom -n 0 -- rbash -c x", "tini -- mawk x",
+                           "gosu me find . -exec x ;", "op run -- make", "unknown --do='mawk x'"}) {
+    CAPTURE(line);
+    CHECK(CommandTouches("touch", line) == Touch::kMaybe);
+  }
+  for (const char* line : {"mkdir $x", "cp *.c x", "grep -r $x .", "choom -n 0 -- ls"}) {
+    CAPTURE(line);
+    CHECK(CommandTouches("touch", line) == Touch::kNo);
+  }
+}
+
 // --- what really runs ------------------------------------------------------------------------------------------------
 
 // Lines of the table, mutated at random with shell syntax.
