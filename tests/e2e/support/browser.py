@@ -80,6 +80,10 @@ Object.defineProperty(window, 'breaches', {value: breaches});
 addEventListener('securitypolicyviolation', (e) => breaches.push(`Content Security Policy: ${e.effectiveDirective} ${e.blockedURI} ${e.sample}`), true);"""
 
 
+# For drivers that have no good way of their own.
+TEXT = "const e = arguments[0]; return e.checkVisibility({visibilityProperty: true}) ? e.innerText.trim() : ''"
+
+
 class Window:
     """A browser's window on a server's page."""
 
