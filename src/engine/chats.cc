@@ -85,13 +85,17 @@ Result<std::optional<Interaction>> Chats::Running(const ChatId& chat) {
   return std::nullopt;
 }
 
-Result<std::vector<ChatListEntry>> Chats::List() { return EntriesOf(TRY(services_.parts.store.ListChats())); }
+Result<std::vector<ChatListEntry>> Chats::List() {
+  const auto runs = busy_.Runs();  // first, as above
+  return EntriesOf(TRY(services_.parts.store.ListChats()), runs);
+}
 
 Result<ChatListPage> Chats::ListPage(const std::optional<ChatPlace>& after, std::size_t limit) {
+  const auto runs = busy_.Runs();
   auto page = TRY(services_.parts.store.ListPage(after, limit));
   ChatListPage listed;
   if (page.more && !page.chats.empty()) listed.next = ChatPlace::Of(page.chats.back());
-  listed.chats = TRY(EntriesOf(std::move(page.chats)));
+  listed.chats = TRY(EntriesOf(std::move(page.chats), runs));
   // Some have a time only now.
   std::ranges::stable_sort(listed.chats, [](const ChatListEntry& a, const ChatListEntry& b) {
     return ChatPlace::Of(a.summary).IsBefore(ChatPlace::Of(b.summary));
@@ -99,7 +103,10 @@ Result<ChatListPage> Chats::ListPage(const std::optional<ChatPlace>& after, std:
   return listed;
 }
 
-Result<std::vector<ChatListEntry>> Chats::EntriesOf(std::vector<ChatSummary> summaries) {
+Result<std::vector<ChatListEntry>> Chats::EntriesOf(std::vector<ChatSummary> summaries,
+                                                    const std::vector<std::shared_ptr<Run>>& runs) {
+  std::map<ChatId, std::shared_ptr<Run>> before;
+  for (const auto& run : runs) before.emplace(run->chat_id(), run);
   std::map<ChatId, WaitingQuestions> waiting;
   for (const PendingApproval& each : answers_.Approvals()) ++waiting[each.chat_id].approvals;
   for (const PendingInput& each : answers_.Inputs()) ++waiting[each.chat_id].inputs;
@@ -109,29 +116,38 @@ Result<std::vector<ChatListEntry>> Chats::EntriesOf(std::vector<ChatSummary> sum
   std::vector<ChatListEntry> entries;
   entries.reserve(summaries.size());
   for (ChatSummary& summary : summaries) {
+    const auto run = busy_.RunOf(summary.id);
+    if (const auto ran = before.find(summary.id); ran != before.end() && ran->second != run) {
+      auto entry = ListEntryOf(summary.id);
+      if (entry) entries.push_back(*std::move(entry));
+      if (entry || IsNotFound(entry.error())) continue;
+    }
     const auto found = waiting.find(summary.id);
-    const auto run = elsewhere.find(summary.id);
-    entries.push_back(EntryOf(std::move(summary), found == waiting.end() ? WaitingQuestions{} : found->second,
-                              run == elsewhere.end() ? std::nullopt : std::optional(run->second)));
+    const auto held = elsewhere.find(summary.id);
+    entries.push_back(EntryOf(std::move(summary), run, found == waiting.end() ? WaitingQuestions{} : found->second,
+                              held == elsewhere.end() ? std::nullopt : std::optional(held->second)));
   }
   return entries;
 }
 
 Result<ChatListEntry> Chats::ListEntryOf(const ChatId& chat) {
-  const auto run = busy_.RunOf(chat);
+  auto run = busy_.RunOf(chat);
   auto summary = services_.parts.store.LoadSummary(chat);
+  for (auto now = busy_.RunOf(chat); now != run; now = busy_.RunOf(chat)) {
+    run = std::move(now);
+    summary = services_.parts.store.LoadSummary(chat);
+  }
   if (!summary && !(run && IsNotFound(summary.error()))) return Fail(std::move(summary.error()));
   const auto elsewhere = run ? std::nullopt : TRY(services_.parts.runs.HeldElsewhere(chat));
   const WaitingQuestions waiting = elsewhere ? interactions_.WaitingElsewhere(chat)
                                              : WaitingQuestions{.approvals = services_.approvals.waiting_in(chat),
                                                                 .inputs = services_.inputs.waiting_in(chat)};
-  return EntryOf(summary ? *std::move(summary) : ChatSummary{.id = chat}, waiting, elsewhere);
+  return EntryOf(summary ? *std::move(summary) : ChatSummary{.id = chat}, run, waiting, elsewhere);
 }
 
-ChatListEntry Chats::EntryOf(ChatSummary summary, const WaitingQuestions& waiting,
+ChatListEntry Chats::EntryOf(ChatSummary summary, const std::shared_ptr<Run>& run, const WaitingQuestions& waiting,
                              std::optional<InteractionId> elsewhere) {
   const std::size_t count = waiting.approvals + waiting.inputs, jobs = services_.jobs.RunningIn(summary.id);
-  const auto run = busy_.RunOf(summary.id);
   if (!run) {
     const auto status = elsewhere ? std::optional(waiting.Status()) : summary.head_status;
     // Nothing is stored of a chat whose first run is going on.
@@ -546,7 +562,7 @@ Result<ChatListEntry> Chats::BringIn(const ChatId& chat, const Take& take, const
   });
   if (!brought) return Fail(ExistsAlready(std::move(brought.error()), chat));
   Changed(ChatChange::Kind::kChatCreated, chat);
-  return brought.map([this](ChatSummary summary) { return EntryOf(std::move(summary), {}, {}); });
+  return brought.map([this](ChatSummary summary) { return EntryOf(std::move(summary), nullptr, {}, {}); });
 }
 
 Result<ChatListEntry> Chats::Fork(const ChatId& source, InteractionId interaction, const ChatId& chat,

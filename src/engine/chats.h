@@ -77,9 +77,13 @@ class Chats {
   // Adds the matches of `search`, for `text`, in one chat.
   void SearchIn(ChatSummary chat, const std::string& text, const TextSearch& search, SteadyClock::time_point until,
                 SearchResult& result);
-  Result<std::vector<ChatListEntry>> EntriesOf(std::vector<ChatSummary> summaries);
+  // `runs` are those before the summaries were loaded. What a run saved that has ended since, its summary may lack, so
+  // that one is loaded again.
+  Result<std::vector<ChatListEntry>> EntriesOf(std::vector<ChatSummary> summaries,
+                                               const std::vector<std::shared_ptr<Run>>& runs);
   // Joins the stored summary with the chat's run. `elsewhere` is the run of another process in it.
-  ChatListEntry EntryOf(ChatSummary summary, const WaitingQuestions& waiting, std::optional<InteractionId> elsewhere);
+  ChatListEntry EntryOf(ChatSummary summary, const std::shared_ptr<Run>& run, const WaitingQuestions& waiting,
+                        std::optional<InteractionId> elsewhere);
   void Changed(ChatChange::Kind kind, const ChatId& chat) { services_.changes.Add(kind, chat); }
   // Writes an audit line for an act of a person that is no call.
   void Note(const AuditEntry& line);

@@ -233,13 +233,19 @@ def open_terminal():
 
 
 @pytest.fixture
-def browse(request):
-    """Opens windows on a server's page. A picture of each is kept if the test fails or the page did something forbidden."""
+def browser():
+    """The browser that `browse` opens."""
     from support.browser import Browser  # imported late, because selenium may be missing
+    return Browser
+
+
+@pytest.fixture
+def browse(request, browser):
+    """Opens windows on a server's page. A picture of each is kept if the test fails or the page did something forbidden."""
     windows = []
 
     def make(server, path="/", script=None, **more):
-        window = Browser(server.port, **more)
+        window = browser(server.port, **more)
         windows.append(window)
         if script:  # runs before the page's own
             window.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})

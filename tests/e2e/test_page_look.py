@@ -157,3 +157,12 @@ def test_the_comparison_sees_what_differs(server, provider, browse):
     page.script("for (const each of document.querySelectorAll('[data-testid=answer] pre')) each.style.display = 'none'")
     after = picture_of(page)
     assert distance(page, before, before) == 0 and distance(page, before, after) > TOLERANCE
+
+
+def test_every_tab_has_the_size_that_the_test_asked_for(server, browse, browser):
+    """A driver that an earlier test has left gives its own first size to new tabs."""
+    browser(server.port, size=(500, 500)).open().close()
+    page = browse(server)
+    page.driver.switch_to.new_window("tab")
+    page.open()
+    assert page.script("return [innerWidth, innerHeight]") == [1200, 900]

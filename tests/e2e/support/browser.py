@@ -41,7 +41,9 @@ def host_of(url):
     return None if parts.scheme in ("data", "blob", "about", "chrome", "chrome-error") else f"{parts.scheme}://{parts.netloc}"
 
 
-# Drivers without hosts and flags of their own, left blank by a window that was closed: a start takes longer than most tests' use of it.
+SIZE = (1200, 900)
+# Drivers of this size, without hosts and flags of their own, left blank by a window that was closed: a start takes longer than most tests' use of it.
+# A driver gives its first size to every new tab, so another size needs another driver.
 IDLE = []
 
 
@@ -50,13 +52,15 @@ def end_idle():
         IDLE.pop().quit()
 
 
+def is_plain(size, hosts, flags):
+    return size == SIZE and not hosts and not flags
+
+
 def start(size, hosts, flags):
     if not CHROMIUM or not DRIVER:
         pytest.skip("chromium and chromium-driver are not installed")
-    if IDLE and not hosts and not flags:
-        driver = IDLE.pop()
-        driver.set_window_size(*size)
-        return driver
+    if IDLE and is_plain(size, hosts, flags):
+        return IDLE.pop()
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
     for argument in (*(() if SHELL else ("--headless=new",)), "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-proxy-server", "--no-first-run",
@@ -76,13 +80,15 @@ Object.defineProperty(window, 'breaches', {value: breaches});
 addEventListener('securitypolicyviolation', (e) => breaches.push(`Content Security Policy: ${e.effectiveDirective} ${e.blockedURI} ${e.sample}`), true);"""
 
 
-class Browser:
-    """One window on a server's page. Host names resolve only if they are in `hosts` (name: address)."""
+# For drivers that have no good way of their own.
+TEXT = "const e = arguments[0]; return e.checkVisibility({visibilityProperty: true}) ? e.innerText.trim() : ''"
 
-    def __init__(self, port, size=(1200, 900), hosts=None, flags=()):
-        self.driver = start(size, hosts or {}, flags)
-        self.is_plain = not hosts and not flags
-        self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
+
+class Window:
+    """A browser's window on a server's page."""
+
+    def __init__(self, driver, port):
+        self.driver = driver
         self.origin = f"http://127.0.0.1:{port}"
         self.requested = set()
         self.messages = []
@@ -180,6 +186,38 @@ class Browser:
         return self.driver.execute_script(text, *arguments)
 
     # --- what it has done besides
+    def problems(self):
+        """Things that the page must never do, in any test."""
+        self._read_logs()
+        foreign = sorted(url for url in self.requested if host_of(url) not in (None, self.origin))
+        refused = [each["message"] for each in self.messages if "Content Security Policy" in each["message"]]
+        return ([f"the page asked other hosts: {foreign}"] if foreign else []) + ([f"against the policy: {refused}"] if refused else [])
+
+    def _end(self, is_sound):
+        self.driver.quit()
+
+    def close(self, failed=False, name="page"):
+        """Closes the window; takes a picture of it if something is wrong."""
+        is_sound = False
+        try:
+            problems = self.problems() if self.is_watched else []
+            if failed or problems:
+                SCREENSHOTS.mkdir(exist_ok=True)
+                self.driver.save_screenshot(str(SCREENSHOTS / f"{name}.png"))
+            is_sound = not failed and not problems
+        finally:
+            self._end(is_sound)
+        assert not problems, "; ".join(problems)
+
+
+class Browser(Window):
+    """A window of Chromium. Host names resolve only if they are in `hosts` (name: address)."""
+
+    def __init__(self, port, size=SIZE, hosts=None, flags=()):
+        super().__init__(start(size, hosts or {}, flags), port)
+        self.is_plain = is_plain(size, hosts, flags)
+        self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
+
     REQUESTS = {"Network.requestWillBeSent": lambda more: more["request"]["url"], "Network.webSocketCreated": lambda more: more["url"],
                 "Network.webTransportCreated": lambda more: more["url"]}
 
@@ -195,13 +233,6 @@ class Browser:
             self.messages += [{"message": each} for each in self.script("return window.breaches?.splice(0) ?? []")]
         except (UnexpectedAlertPresentException, NoSuchWindowException):
             pass  # no page to ask
-
-    def problems(self):
-        """Things that the page must never do, in any test."""
-        self._read_logs()
-        foreign = sorted(url for url in self.requested if host_of(url) not in (None, self.origin))
-        refused = [each["message"] for each in self.messages if "Content Security Policy" in each["message"]]
-        return ([f"the page asked other hosts: {foreign}"] if foreign else []) + ([f"against the policy: {refused}"] if refused else [])
 
     def _leave_blank(self):
         """Keeps the browser for the next test, without what this one has left. Scripts and emulations belong to a tab and go with it."""
@@ -221,16 +252,10 @@ class Browser:
             self.driver.get_log(log)
         IDLE.append(self.driver)
 
-    def close(self, failed=False, name="page"):
-        """Closes the window; takes a picture of it if something is wrong."""
+    def _end(self, is_sound):
         try:
-            problems = self.problems() if self.is_watched else []
-            if failed or problems:
-                SCREENSHOTS.mkdir(exist_ok=True)
-                self.driver.save_screenshot(str(SCREENSHOTS / f"{name}.png"))
-            if self.is_plain and not failed and not problems:
+            if self.is_plain and is_sound:
                 self._leave_blank()
         finally:
             if self.driver not in IDLE:
                 self.driver.quit()
-        assert not problems, "; ".join(problems)
