@@ -154,7 +154,7 @@ class ChatStore {
   }
 };
 
-// A store of chats, made of four small interfaces; each has a conformance suite for every implementation
+// A store of chats, made of small interfaces; each has a conformance suite for every implementation
 // (tests/store/*_conformance_test.cc). Code that needs one of them takes only that one.
 //
 // Common failures: kNotFound (no such chat or interaction), kCorruption (reason integrity_auth, integrity_swap,
@@ -167,8 +167,10 @@ class ChatStore {
 //   auto read = store.LoadChat(chat);
 //   if (!read) return Complain(read.error().message);
 //   for (const reprise::Interaction& each : read->interactions) Print(each.user_message);
-class InteractionStore : public CheckpointStore, public ChatStore, public JournalStore, public QueueStore {
+class InteractionStore : public CheckpointStore, public ChatStore, public JournalStore {
  public:
+  // The messages that wait in its chats.
+  virtual QueueStore& queues() = 0;
   // The start of the chat's next turn.
   virtual Result<ChatHead> LoadHead(const ChatId& chat) {
     auto summary = LoadSummary(chat);

@@ -527,49 +527,11 @@ Result<void> ChatFiles::WriteQueue(const ChatId& chat, const std::vector<QueuedM
   return ReplaceFile(file_system_, path, record).and_then([&] { return SyncNames(chat); });
 }
 
-// A read-only store must see what another process has written since.
-Result<std::vector<WaitingMessage>> FileInteractionStore::LoadQueue(const ChatId& chat) {
-  if (options_.access == Access::kServer) return queues_.Load(chat);
-  std::vector<WaitingMessage> waiting;
-  for (QueuedMessage& message : TRY(files_.ReadQueue(chat))) waiting.push_back({.message = std::move(message)});
-  return waiting;
-}
-
-Result<void> FileInteractionStore::AddQueued(const ChatId& chat, const QueuedMessage& message) {
-  TRY(CheckWritable());
-  return queues_.Add(chat, message);
-}
-
-Result<void> FileInteractionStore::ChangeQueued(const ChatId& chat, std::string_view id,
-                                                const std::string& user_message) {
-  TRY(CheckWritable());
-  return queues_.Change(chat, id, user_message);
-}
-
-Result<void> FileInteractionStore::RemoveQueued(const ChatId& chat, std::string_view id) {
-  TRY(CheckWritable());
-  return queues_.Remove(chat, id);
-}
-
-Result<void> FileInteractionStore::FailQueued(const ChatId& chat, std::string_view id, const Error& failure) {
-  return queues_.NoteFailure(chat, id, failure);
-}
-
-Result<void> FileInteractionStore::TakeQueued(const ChatId& chat, std::string_view id) {
-  TRY(CheckWritable());
-  return queues_.Take(chat, id);
-}
-
-Result<void> FileInteractionStore::ClearQueue(const ChatId& chat) {
-  TRY(CheckWritable());
-  return queues_.Clear(chat);
-}
-
-Result<std::vector<ChatId>> FileInteractionStore::ListQueues() {
-  auto chats = TRY(files_.ListChats());
+Result<std::vector<ChatId>> ChatFiles::ListQueues() const {
+  auto chats = TRY(ListChats());
   std::erase_if(chats, [&](const ChatId& chat) {
-    const auto entries = options_.file_system.ReadFile(QueueFile(options_.root, chat), kMaxRecordBytes);
-    return !entries && IsNotFound(entries.error());
+    const auto there = file_system_.ReadFile(QueueFile(root_, chat), kMaxRecordBytes);
+    return !there && IsNotFound(there.error());
   });
   return chats;
 }

@@ -127,6 +127,8 @@ class ChatFiles {
   // them.
   static constexpr char kQueueRecordEnd = '\0';
   Result<std::vector<QueuedMessage>> ReadQueue(const ChatId& chat) const;
+  // The chats that have one.
+  Result<std::vector<ChatId>> ListQueues() const;
   // The content of a journal's file. Empty if the file is still that of another interaction, which was saved.
   Result<JournalContent> ReadJournal(const RecordPlace& place, std::string_view text, const KeySet* keys) const;
   bool authenticated() const { return format_->authenticated(); }

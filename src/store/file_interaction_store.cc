@@ -53,8 +53,10 @@ FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<Dire
       sync_reach_(options_.access == Access::kServer ? options_.file_system.sync_reach(options_.root)
                                                      : SyncReach::kItself),
       files_(options_.root, MakeRecordFormat(options_.keys), options_.file_system),
-      queues_([this](const ChatId& chat) { return files_.ReadQueue(chat); },
-              [this](const ChatId& chat, const auto& messages) { return files_.WriteQueue(chat, messages); }),
+      queues_({.read = [this](const ChatId& chat) { return files_.ReadQueue(chat); },
+               .write = [this](const ChatId& chat, const auto& messages) { return files_.WriteQueue(chat, messages); },
+               .list = [this] { return files_.ListQueues(); },
+               .is_read_only = options_.access == Access::kReadOnly}),
       long_states_(kLongStatesBytes),
       short_states_(kShortStatesBytes),
       running_(options_.file_system, RunningFile(options_.root)),
@@ -198,8 +200,7 @@ void FileInteractionStore::Retire(const ChatId& chat, const HeldChat& held) {
 }
 
 Result<void> FileInteractionStore::CheckWritable() const {
-  if (options_.access != Access::kReadOnly) return {};
-  return Fail(ErrorCode::kForbidden, "the data folder was opened for reading");
+  return options_.access == Access::kReadOnly ? ReadOnly() : Result<void>();
 }
 
 // --- writing ---------------------------------------------------------------------------------------------------------

@@ -72,14 +72,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   Result<std::vector<InteractionRef>> ListUnfinished() override;
   Result<JournalContent> ReadJournal(const ChatId& chat, InteractionId id) override;
   Result<void> DropJournal(const ChatId& chat, InteractionId id) override;
-  Result<std::vector<WaitingMessage>> LoadQueue(const ChatId& chat) override;
-  Result<void> AddQueued(const ChatId& chat, const QueuedMessage& message) override;
-  Result<void> ChangeQueued(const ChatId& chat, std::string_view id, const std::string& user_message) override;
-  Result<void> RemoveQueued(const ChatId& chat, std::string_view id) override;
-  Result<void> FailQueued(const ChatId& chat, std::string_view id, const Error& failure) override;
-  Result<void> TakeQueued(const ChatId& chat, std::string_view id) override;
-  Result<void> ClearQueue(const ChatId& chat) override;
-  Result<std::vector<ChatId>> ListQueues() override;
+  QueueStore& queues() override { return queues_; }
   Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) override;
   Result<AddedInteraction> LoadAdded(const ChatId& chat, InteractionId id) override;
   Result<Chat> LoadChat(const ChatId& chat) override;

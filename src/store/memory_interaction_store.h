@@ -19,20 +19,7 @@ class MemoryInteractionStore final : public InteractionStore {
   Result<ChatSummary> CreateChat(const ChatId& chat, const ChatSettings& settings) override;
   Result<InteractionId> ReserveInteraction(const ChatId& chat) override;
   Result<void> SaveInteraction(const Interaction& interaction) override;
-  Result<std::vector<WaitingMessage>> LoadQueue(const ChatId& chat) override { return queues_.Load(chat); }
-  Result<void> AddQueued(const ChatId& chat, const QueuedMessage& message) override {
-    return queues_.Add(chat, message);
-  }
-  Result<void> ChangeQueued(const ChatId& chat, std::string_view id, const std::string& user_message) override {
-    return queues_.Change(chat, id, user_message);
-  }
-  Result<void> RemoveQueued(const ChatId& chat, std::string_view id) override { return queues_.Remove(chat, id); }
-  Result<void> FailQueued(const ChatId& chat, std::string_view id, const Error& failure) override {
-    return queues_.NoteFailure(chat, id, failure);
-  }
-  Result<void> TakeQueued(const ChatId& chat, std::string_view id) override { return queues_.Take(chat, id); }
-  Result<void> ClearQueue(const ChatId& chat) override { return queues_.Clear(chat); }
-  Result<std::vector<ChatId>> ListQueues() override { return std::vector<ChatId>(); }  // none outlives the process
+  QueueStore& queues() override { return queues_; }
   Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) override;
   Result<Chat> LoadChat(const ChatId& chat) override;
   Result<ChatSummary> LoadSummary(const ChatId& chat) override;
@@ -61,8 +48,9 @@ class MemoryInteractionStore final : public InteractionStore {
 
   Mutex mutex_;
   std::unordered_map<ChatId, StoredChat> chats_ GUARDED_BY(mutex_);
-  WholeQueues queues_{[this](const ChatId& chat) { return ReadQueue(chat); },
-                      [this](const ChatId& chat, const auto& messages) { return WriteQueue(chat, messages); }};
+  WholeQueues queues_{{.read = [this](const ChatId& chat) { return ReadQueue(chat); },
+                       .write = [this](const ChatId& chat, const auto& messages) { return WriteQueue(chat, messages); },
+                       .list = [] { return std::vector<ChatId>(); }}};  // none outlives the process
 };
 
 }  // namespace reprise

@@ -15,6 +15,10 @@ inline tl::unexpected<Error> NoSuchInteraction() {
 
 inline tl::unexpected<Error> NoSuchChat() { return Fail(ErrorCode::kNotFound, "no such chat"); }
 
+inline tl::unexpected<Error> ReadOnly() {
+  return Fail(ErrorCode::kForbidden, "the data folder was opened for reading");
+}
+
 inline tl::unexpected<Error> NoneWaits() { return Fail(ErrorCode::kNotFound, "no such message waits in this chat"); }
 
 inline tl::unexpected<Error> Dequeued() { return Fail(Reason::kDequeued, "the message was removed from the queue"); }

@@ -417,7 +417,7 @@ Result<void> PostgresStore::AddParts(const IncomingChat& incoming) {
                           .keys = options_.keys,
                           .file_system = database_files_,
                           .bucket = options_.bucket}));
-  for (const QueuedMessage& message : incoming.queue) TRY(AddQueued(incoming.summary.id, message));
+  for (const QueuedMessage& message : incoming.queue) TRY(queue_.AddQueued(incoming.summary.id, message));
   return {};
 }
 

@@ -79,25 +79,7 @@ class PostgresStore final : public InteractionStore {
   Result<std::vector<TrashEntry>> ListTrash() override;
   Result<ChatSummary> RestoreChat(const ChatId& chat, const std::string& entry) override;
 
-  Result<std::vector<WaitingMessage>> LoadQueue(const ChatId& chat) override { return queue_.Load(chat); }
-  Result<void> AddQueued(const ChatId& chat, const QueuedMessage& message) override {
-    return queue_.Add(chat, message);
-  }
-  Result<void> ChangeQueued(const ChatId& chat, std::string_view id, const std::string& user_message) override {
-    return queue_.Change(chat, id, user_message);
-  }
-  Result<void> RemoveQueued(const ChatId& chat, std::string_view id) override { return queue_.Remove(chat, id); }
-  Result<void> FailQueued(const ChatId& chat, std::string_view id, const Error& failure) override {
-    return queue_.NoteFailure(chat, id, failure);
-  }
-  // PostgresRunStore::Begin does it.
-  Result<void> TakeQueued(const ChatId&, std::string_view) override { return {}; }
-  Result<void> ClearQueue(const ChatId& chat) override { return queue_.Clear(chat); }
-  Result<std::vector<ChatId>> ListQueues() override { return queue_.List(); }
-  Result<std::optional<InteractionId>> BegunElsewhere(const ChatId& chat, std::string_view id) override {
-    return queue_.Begun(chat, id);
-  }
-  void LeaveQueues() override { queue_.Leave(); }
+  QueueStore& queues() override { return queue_; }
 
   // --- for PostgresRunStore
   // A run's interaction, sealed only once, so that a record that is stored already is recognized by its digest.

@@ -32,6 +32,7 @@ class StoreUnderTest {
  public:
   virtual ~StoreUnderTest() = default;
   virtual InteractionStore& store() = 0;
+  QueueStore& queues() { return store().queues(); }
   virtual RunStore& runs() = 0;
   // Closes the store and opens it again on the same content; a store that lives in memory only stays as it is.
   virtual void Reopen() = 0;
