@@ -33,6 +33,30 @@ Result<RecordLinks> LinksTo(const std::optional<InteractionId>& parent, const Ch
   return links;
 }
 
+std::map<InteractionId, Error> CompareRecords(const ChatId& chat, const ChatIndex* index,
+                                              const std::map<InteractionId, FoundRecord>& found, bool authenticated,
+                                              bool compares_parents) {
+  std::map<InteractionId, Error> defects;
+  const auto expect = [&](InteractionId id, const std::optional<std::string>& digest) {
+    const auto there = found.find(id);
+    if (there == found.end()) {
+      defects.emplace(id, MissingFile(chat, id));
+    } else if (digest && authenticated && *digest != there->second.digest) {
+      defects.emplace(id, NotLastVersion(chat, id));
+    }
+  };
+  if (index != nullptr) {
+    for (const auto& [number, digest] : index->leaves) expect(InteractionId::FromNumber(number), digest);
+    if (index->summary.head) expect(*index->summary.head, std::nullopt);
+  }
+  // From the newest down, so that a replaced file is not believed about its own parent.
+  for (auto one = found.rbegin(); compares_parents && one != found.rend(); ++one) {
+    const RecordLinks& links = one->second.links;
+    if (links.parent && !defects.contains(one->first)) expect(*links.parent, links.parent_digest);
+  }
+  return defects;
+}
+
 namespace {
 
 // Provider extras may be as deep as the wire allows, and lie a few levels down in the record.

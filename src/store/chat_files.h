@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -63,6 +64,18 @@ struct SealedInteraction {
   bool verbatim = false;
   std::optional<StateLink> state_link;
 };
+
+// An interaction's readable record, as its neighbours see it.
+struct FoundRecord {
+  RecordLinks links;
+  std::string digest;
+};
+// The defects that only a comparison shows: of the records with the index (null: unreadable) and, if
+// `compares_parents`, with each other. A digest that differs means that another authentic version of the file was put
+// back.
+std::map<InteractionId, Error> CompareRecords(const ChatId& chat, const ChatIndex* index,
+                                              const std::map<InteractionId, FoundRecord>& found, bool authenticated,
+                                              bool compares_parents = true);
 
 // The numbers of a chat's files, readable or not.
 struct InteractionFiles {

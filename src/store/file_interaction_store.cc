@@ -767,8 +767,7 @@ Result<void> FileInteractionStore::CheckVersion(const ChatId& chat, InteractionI
   if (!files_.authenticated()) return {};
   const auto expected = ExpectedDigest(chat, id);
   if (!expected || *expected == digest) return {};
-  return Fail(
-      IntegrityError("rollback", {.chat = chat, .interaction = id}, "it is not the version that was stored last"));
+  return Fail(NotLastVersion(chat, id));
 }
 
 Result<std::optional<AgentState>> FileInteractionStore::LoadFinalState(const ChatId& chat, InteractionId id) {
@@ -884,37 +883,17 @@ Result<Chat> FileInteractionStore::ReadAll(const ChatId& chat) {
   return result;
 }
 
-// Checks the stored interactions against the index and against each other. A digest that differs means that another
-// authentic version of the file was put back.
 void FileInteractionStore::CheckHistory(const ChatIndex& index, const std::vector<StoredInteraction>& stored,
                                         Chat& chat) const {
-  std::map<std::uint32_t, const StoredInteraction*> by_number;
-  for (const StoredInteraction& one : stored) by_number[one.interaction.id.number()] = &one;
-  std::map<std::uint32_t, Error> found;
-  const ChatId& chat_id = chat.summary.id;
-  const auto expect = [&](InteractionId id, const std::optional<std::string>& digest) {
-    const auto there = by_number.find(id.number());
-    if (there == by_number.end()) {
-      found.emplace(id.number(), MissingFile(chat_id, id));
-    } else if (digest && files_.authenticated() && *digest != there->second->digest) {
-      found.emplace(id.number(), IntegrityError("rollback", {.chat = chat_id, .interaction = id},
-                                                "it is not the version that was stored last"));
-    }
-  };
-  for (const auto& [number, digest] : index.leaves) expect(InteractionId::FromNumber(number), digest);
-  if (index.summary.head) expect(*index.summary.head, std::nullopt);
-  // From the newest down, so that a replaced file is not believed about its own parent. In a fallback folder the
-  // parents are elsewhere.
-  if (options_.access != Access::kFallback) {
-    for (auto one = stored.rbegin(); one != stored.rend(); ++one) {
-      const bool believed = !found.contains(one->interaction.id.number());
-      if (one->links.parent && believed) expect(*one->links.parent, one->links.parent_digest);
-    }
-  }
-  for (const DamagedInteraction& known : chat.damaged) found.erase(known.id.number());
-  for (auto& [number, error] : found) {
-    const InteractionId id = InteractionId::FromNumber(number);
-    chat.damaged.push_back({.id = id, .error = std::move(error), .parent_id = files_.ClaimedParent(chat_id, id)});
+  std::map<InteractionId, FoundRecord> found;
+  for (const StoredInteraction& one : stored) found[one.interaction.id] = {.links = one.links, .digest = one.digest};
+  // In a fallback folder the parents are elsewhere.
+  auto defects = CompareRecords(chat.summary.id, &index, found, files_.authenticated(),
+                                /*compares_parents=*/options_.access != Access::kFallback);
+  for (const DamagedInteraction& known : chat.damaged) defects.erase(known.id);
+  for (auto& [id, error] : defects) {
+    chat.damaged.push_back(
+        {.id = id, .error = std::move(error), .parent_id = files_.ClaimedParent(chat.summary.id, id)});
   }
   std::ranges::sort(chat.damaged, {}, &DamagedInteraction::id);
 }

@@ -27,6 +27,10 @@ inline Error MissingFile(const ChatId& chat, InteractionId id) {
   return IntegrityError("missing", {.chat = chat, .interaction = id}, "the file is gone");
 }
 
+inline Error NotLastVersion(const ChatId& chat, InteractionId id) {
+  return IntegrityError("rollback", {.chat = chat, .interaction = id}, "it is not the version that was stored last");
+}
+
 inline tl::unexpected<Error> ChatExists() { return Fail(Reason::kChatExists, "there is a chat of this name already"); }
 
 inline tl::unexpected<Error> ChatIsFull() { return Fail(Reason::kChatFull, "the chat has too many interactions"); }

@@ -163,7 +163,7 @@ class ChatCheck {
     ++report_.checked;
     auto stored = files_.ReadInteraction(chat_, id);
     if (stored) {
-      found_.emplace(id, Found{.links = std::move(stored->links), .digest = std::move(stored->digest)});
+      found_.emplace(id, FoundRecord{.links = std::move(stored->links), .digest = std::move(stored->digest)});
     } else if (unproven && ChatFiles::MayBeUnsynced(stored.error())) {
       // The power failed before its sync; the next start continues from its journal.
     } else if (IsNotFound(stored.error())) {
@@ -233,32 +233,10 @@ class ChatCheck {
 
   // Compares the files with each other.
   void CheckHistory() {
-    if (index_) {
-      for (const auto& [number, digest] : index_->leaves) Expect(InteractionId::FromNumber(number), digest);
-      if (index_->summary.head) Expect(*index_->summary.head, std::nullopt);
-    }
-    // From the newest down, so that a replaced file is not believed about its parent.
-    for (auto one = found_.rbegin(); one != found_.rend(); ++one) {
-      const RecordLinks& links = one->second.links;
-      if (links.parent && !problems_.contains(RecordName(chat_, one->first))) {
-        Expect(*links.parent, links.parent_digest);
-      }
+    for (const auto& [id, error] : CompareRecords(chat_, index_ ? &*index_ : nullptr, found_, files_.authenticated())) {
+      Add(ProblemOf(RecordName(chat_, id), error));
     }
   }
-
-  void Expect(InteractionId id, const std::optional<std::string>& digest) {
-    const auto there = found_.find(id);
-    if (there == found_.end()) {
-      Add(RecordName(chat_, id), "missing", "the file is gone");
-    } else if (digest && files_.authenticated() && *digest != there->second.digest) {
-      Add(RecordName(chat_, id), "rollback", "it is not the version that was stored last");
-    }
-  }
-
-  struct Found {
-    RecordLinks links;
-    std::string digest;
-  };
 
   const std::string& root_;
   const ChatId chat_;
@@ -275,7 +253,7 @@ class ChatCheck {
   bool has_index_ = false;  // readable or not
   bool index_cut_off_ = false;
   std::optional<Problem> index_problem_;
-  std::map<InteractionId, Found> found_;
+  std::map<InteractionId, FoundRecord> found_;
 };
 
 // A chat may be deleted and replaced while its files are checked, so only problems that a second check also finds
