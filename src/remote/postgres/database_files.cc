@@ -1,5 +1,6 @@
 #include "remote/postgres/database_files.h"
 
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -68,33 +69,16 @@ DatabaseFiles::Place DatabaseFiles::PlaceOf(const std::string& path) {
   }
   const auto in_store = ParseStorePath(path);
   if (in_store && in_store->root == kRoot) {
-    Place place{.chat = in_store->chat.str()};
-    switch (in_store->kind) {
-      case PlaceInStore::Kind::kChatDirectory:
-        place.kind = Place::Kind::kChat;
-        break;
-      case PlaceInStore::Kind::kChatFile:
-        place.kind = Place::Kind::kIndex;
-        break;
-      case PlaceInStore::Kind::kQueue:
-        place.kind = Place::Kind::kQueue;
-        break;
-      case PlaceInStore::Kind::kCheckpoint:
-        place.kind = Place::Kind::kCheckpoint;
-        break;
-      case PlaceInStore::Kind::kJournal:
-        place.kind = Place::Kind::kJournal;
-        break;
-      case PlaceInStore::Kind::kFile:
-        place.kind = Place::Kind::kFile;
-        break;
-      case PlaceInStore::Kind::kBlob:
-        place.kind = Place::Kind::kFile;
-        place.name = std::string(kBlobPrefix) + in_store->blob;
-        break;
-    }
+    using In = PlaceInStore::Kind;
+    static const std::map<In, Place::Kind> kKinds = {
+        {In::kChatDirectory, Place::Kind::kChat}, {In::kChatFile, Place::Kind::kIndex},
+        {In::kQueue, Place::Kind::kQueue},        {In::kCheckpoint, Place::Kind::kCheckpoint},
+        {In::kJournal, Place::Kind::kJournal},    {In::kFile, Place::Kind::kFile},
+        {In::kBlob, Place::Kind::kFile}};
+    Place place{.kind = kKinds.at(in_store->kind), .chat = in_store->chat.str()};
     if (in_store->interaction) place.number = in_store->interaction->number();
     if (in_store->file) place.name = in_store->file->str();
+    if (!in_store->blob.empty()) place.name = std::string(kBlobPrefix) + in_store->blob;
     return place;
   }
   const std::string parent = ParentDirectory(path);

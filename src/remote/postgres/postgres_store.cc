@@ -206,6 +206,15 @@ Result<SealedInteraction> PostgresStore::Seal(const Interaction& interaction, co
   return files_.SealInteraction(interaction, links, [&] { return ParentState(chat, links); });
 }
 
+Result<std::string> PostgresStore::AddTo(ChatRow& row, const Interaction& interaction,
+                                         const std::string& digest) const {
+  if (!row.has_index) row.index.summary.created_at = interaction.created_at;
+  AddToIndex(row.index, interaction, digest);
+  row.index.summary.head = interaction.id;
+  row.index.summary.head_status = interaction.status;
+  return files_.SealIndex(row.index);
+}
+
 // For an interaction that no run here has made.
 Result<void> PostgresStore::SaveInteraction(const Interaction& interaction) {
   const std::string& chat = interaction.chat_id.str();
@@ -223,11 +232,7 @@ Result<void> PostgresStore::SaveInteraction(const Interaction& interaction) {
     if (stored && sealed && *stored == sealed->digest) return {};  // saved by a statement that was sent twice
     if (stored) return CheckSame(TRY(reader_->LoadInteraction(interaction.chat_id, interaction.id)), interaction);
     if (!sealed) sealed = TRY(Seal(interaction, *row, /*is_patient=*/false));
-    if (!row->has_index) row->index.summary.created_at = interaction.created_at;
-    AddToIndex(row->index, interaction, sealed->digest);
-    row->index.summary.head = interaction.id;  // as InsertInteraction does
-    row->index.summary.head_status = interaction.status;
-    const std::string index = TRY(files_.SealIndex(row->index));
+    const std::string index = TRY(AddTo(*row, interaction, sealed->digest));
     const Rows saved = TRY(InsertInteraction(interaction, row->version, index, *sealed));
     Forget(interaction.chat_id);
     if (saved.truth(0, 0)) return {};
@@ -244,11 +249,7 @@ Result<std::shared_ptr<const PostgresStore::Finishing>> PostgresStore::PrepareFi
   auto row = known ? std::optional((*known)->row) : TRY(ReadRow(chat, /*is_patient=*/true));
   if (!row) return Fail(Fenced());
   if (!sealed) sealed = TRY(Seal(*interaction, *row, /*is_patient=*/true));
-  if (!row->has_index) row->index.summary.created_at = interaction->created_at;
-  AddToIndex(row->index, *interaction, sealed->digest);
-  row->index.summary.head = interaction->id;  // as end_turn does
-  row->index.summary.head_status = interaction->status;
-  std::string index_record = TRY(files_.SealIndex(row->index));
+  std::string index_record = TRY(AddTo(*row, *interaction, sealed->digest));
   return std::make_shared<const Finishing>(Finishing{.interaction = std::move(interaction),
                                                      .token = token,
                                                      .index = std::move(row->index),

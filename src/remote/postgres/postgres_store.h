@@ -147,6 +147,8 @@ class PostgresStore final : public InteractionStore {
   Result<std::optional<std::string>> DigestOf(const ChatId& chat, InteractionId id, bool is_patient);
   std::optional<KnownState> ParentState(const ChatId& chat, const RecordLinks& links);
   Result<SealedInteraction> Seal(const Interaction& interaction, const ChatRow& row, bool is_patient);
+  // Adds a saved interaction to the index, as the statements that save it do. Returns the index's record.
+  Result<std::string> AddTo(ChatRow& row, const Interaction& interaction, const std::string& digest) const;
   // Its row says whether it was saved, and whether the token is the run's.
   static Statement FinishStatement(const std::string& tenant, const Finishing& finishing);
   Result<Rows> InsertInteraction(const Interaction& interaction, std::int64_t version, const std::string& index,
