@@ -107,14 +107,7 @@ class ChatStore {
   // All readable chats, most recently updated first.
   virtual Result<std::vector<ChatSummary>> ListChats() = 0;
   // The first `limit` of them behind a place, which need not be that of a chat.
-  virtual Result<ChatPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit) {
-    auto chats = ListChats();
-    if (!chats) return tl::unexpected(std::move(chats.error()));
-    std::erase_if(*chats, [&](const ChatSummary& each) { return after && !after->IsBefore(ChatPlace::Of(each)); });
-    const bool more = chats->size() > limit;
-    if (more) chats->erase(chats->begin() + static_cast<std::ptrdiff_t>(limit), chats->end());
-    return ChatPage{.chats = *std::move(chats), .more = more};
-  }
+  virtual Result<ChatPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit) = 0;
   // The chats that ListChats leaves out, and why, by id. A store that cannot be damaged has none.
   virtual Result<std::vector<UnreadableChat>> ListUnreadableChats() { return std::vector<UnreadableChat>(); }
   // Durable when it returns ok.

@@ -430,14 +430,6 @@ Result<std::string> ChatFiles::DigestOf(const ChatId& chat, InteractionId id, st
   return format_->Open({.chat = chat, .interaction = id}, text).map([](OpenedRecord record) { return record.digest; });
 }
 
-Result<void> ChatFiles::RemoveLeaves(const RemovedBranch& removed, ChatIndex& index) const {
-  for (const InteractionId id : removed.interactions) index.leaves.erase(id.number());
-  if (!removed.new_leaf) return {};
-  auto digest = TRY(ReadDigest(index.summary.id, *removed.new_leaf));
-  index.leaves.insert_or_assign(removed.new_leaf->number(), std::move(digest));
-  return {};
-}
-
 Result<void> ChatFiles::WriteIndex(const ChatIndex& index, Durability durability) const {
   const ChatId& chat = index.summary.id;
   const std::string record = TRY(SealIndex(index));

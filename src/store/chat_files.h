@@ -157,8 +157,6 @@ class ChatFiles {
   Result<std::vector<QueuedMessage>> OpenQueue(const ChatId& chat, std::string_view text) const;
   Result<ChatIndex> OpenIndex(const ChatId& chat, std::string_view text) const;
   Result<std::string> DigestOf(const ChatId& chat, InteractionId id, std::string_view text) const;
-  // Removes the branch's leaves from the index and adds the leaf that its removal creates.
-  Result<void> RemoveLeaves(const RemovedBranch& removed, ChatIndex& index) const;
 
   // --- writing ---
   // Creates the chat's directories. Their names are not durable yet. False if the chat's existed.

@@ -60,9 +60,7 @@ FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<Dire
       long_states_(kLongStatesBytes),
       short_states_(kShortStatesBytes),
       running_(options_.file_system, RunningFile(options_.root)),
-      list_({.list = [this] { return files_.ListChats(); },
-             .load = [this](const ChatId& chat) { return LoadListed(chat); },
-             .watch = [this] { return options_.file_system.Watch(options_.root); }}),
+      list_(MakeList()),
       save_preparer_({.create_file = [this](const ChatId& chat,
                                             InteractionId id) { return files_.CreateInteractionFile(chat, id); },
                       .sync_chat = [this](const ChatId& chat) { return files_.SyncChatDirectory(chat); },
@@ -148,7 +146,7 @@ Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, Hel
   const std::uint32_t last_journal = held->journals.empty() ? 0 : held->journals.rbegin()->first;
   held->next_number = std::max({last_saved, last_journal, held->index.last}) + 1;
   held->loaded = true;
-  list_.Touch(chat);  // another program may have changed it since it was listed
+  list_->Touch(chat);  // another program may have changed it since it was listed
   return !found;
 }
 
@@ -193,7 +191,7 @@ Result<bool> FileInteractionStore::MakeDirectories(const ChatId& chat, HeldChat&
 
 void FileInteractionStore::Retire(const ChatId& chat, const HeldChat& held) {
   held->retired = true;
-  list_.Touch(chat);
+  list_->Touch(chat);
   const MutexLock lock(chats_mutex_);
   const auto found = chats_.find(chat);
   if (found != chats_.end() && found->second == held.state) chats_.erase(found);
@@ -205,16 +203,13 @@ Result<void> FileInteractionStore::CheckWritable() const {
 
 // --- writing ---------------------------------------------------------------------------------------------------------
 
-Result<ChatSummary> FileInteractionStore::CreateChat(const ChatId& chat, const ChatSettings& settings) {
-  TRY(CheckWritable());
+Result<void> FileInteractionStore::AddEmpty(const ChatIndex& index) {
+  const ChatId& chat = index.summary.id;
   auto held = TRY(HoldChat(chat, Missing::kLeave, Hold::kStateAndIndex));
   if (!held.created) return ChatExists();
-  ChatIndex index = held->index;
-  Apply(settings, index.summary);
-  auto made =
-      files_.CreateDirectories(chat).and_then([&](bool) { return ReplaceIndexDurably(held, std::move(index)); });
+  auto made = files_.CreateDirectories(chat).and_then([&](bool) { return ReplaceIndexDurably(held, index); });
   if (!made) Retire(chat, held);
-  return made;
+  return made.map([](const ChatSummary&) {});
 }
 
 Result<InteractionId> FileInteractionStore::ReserveInteraction(const ChatId& chat) {
@@ -345,7 +340,7 @@ Result<std::string> FileInteractionStore::SaveHeld(const Interaction& interactio
   held->parents.insert_or_assign(number, links.parent ? links.parent->number() : 0);
   AddToIndex(held->index, interaction, written->digest);
   held->numbers.insert(number);
-  list_.Touch(interaction.chat_id);
+  list_->Touch(interaction.chat_id);
   held->next_number = std::max(held->next_number, number + 1);
   if (held->unproven && held->unproven->id == interaction.id) held->unproven.reset();  // replaced
   EndJournal(interaction.chat_id, interaction.id, *held.state);
@@ -586,7 +581,7 @@ Result<ChatSummary> FileInteractionStore::ReplaceIndexDurably(HeldChat& held, Ch
   held->index_on_disk = true;
   held->index_durable = true;
   held->index = std::move(index);
-  list_.Touch(held->index.summary.id);
+  list_->Touch(held->index.summary.id);
   return held->index.summary;
 }
 
@@ -614,39 +609,29 @@ void FileInteractionStore::WriteIndex(const ChatId& chat, IndexNeed need) {
   }
 }
 
-Result<ChatSummary> FileInteractionStore::ChangeChat(const ChatId& chat, const ChatSettings& settings) {
-  TRY(CheckWritable());
+Result<ChatSummary> FileInteractionStore::ChangeIndex(const ChatId& chat, bool, const IndexChange& change) {
   auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kStateAndIndex));
   ChatIndex index = held->index;
-  ApplySettings(index, settings);
+  TRY(change(index));
   return ReplaceIndexDurably(held, std::move(index));
 }
 
-Result<ChatSummary> FileInteractionStore::MoveHead(const ChatId& chat, InteractionId head) {
-  TRY(CheckWritable());
-  // A chat must not end at an unreadable interaction. (Numbered files never change, so this needs no lock.)
-  const auto interaction = TRY(LoadInteraction(chat, head));
+Result<void> FileInteractionStore::MoveToTrash(const ChatId& chat, const std::vector<InteractionId>& interactions) {
   auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kStateAndIndex));
-  if (!held->numbers.contains(head.number())) return NoSuchInteraction();
-  ChatIndex index = held->index;
-  SetHead(index, interaction);
-  return ReplaceIndexDurably(held, std::move(index));
-}
-
-Result<std::vector<InteractionId>> FileInteractionStore::RemoveBranch(const ChatId& chat, InteractionId from) {
-  TRY(CheckWritable());
-  const Chat whole = TRY(LoadChat(chat));
-  const RemovedBranch removed = TRY(BranchToRemove(whole, from));
-  auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kStateAndIndex));
-  ChatIndex index = held->index;
-  TRY(files_.RemoveLeaves(removed, index));
-  // First the index stops naming them. If the process ends here, they are still superseded and can be removed again.
-  TRY(ReplaceIndexDurably(held, std::move(index)));
-  TRY(files_.MoveToTrash(chat, removed.interactions));
-  short_states_.Take(chat.str());
-  long_states_.Drop(chat.str());
+  TRY(files_.MoveToTrash(chat, interactions));
+  DropStates(chat);
   Retire(chat, held);  // the next call reads the disk
-  return removed.interactions;
+  return {};
+}
+
+// A source that was deleted meanwhile is neither damage nor a failure of the disk.
+Result<ChatSummary> FileInteractionStore::ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
+                                                   const std::optional<std::string>& title) {
+  return InOneLife(
+      source, [&] { return StoredChats::ForkChat(source, last, chat, title); },
+      [](const Result<ChatSummary>& copied) {
+        return copied || IsNotFound(copied.error()) || copied.error().Is(Reason::kChatExists);
+      });
 }
 
 Result<void> FileInteractionStore::DeleteChat(const ChatId& chat) {
@@ -660,8 +645,7 @@ Result<void> FileInteractionStore::DeleteChat(const ChatId& chat) {
   }
   auto moved = files_.MoveToTrash(chat);
   queues_.Forget(chat);
-  short_states_.Take(chat.str());
-  long_states_.Drop(chat.str());
+  DropStates(chat);
   if (held) Retire(chat, *held);  // even if only the sync failed, so that the disk is read again
   if (!moved && IsNotFound(moved.error())) return NoSuchChat();
   return moved;
@@ -823,6 +807,34 @@ AddedInteraction FileInteractionStore::Added(const ChatId& chat, StoredInteracti
 Result<ChatSummary> FileInteractionStore::LoadSummary(const ChatId& chat) {
   const auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kState));
   return held->index.summary;
+}
+
+// A hundred thousand chats that are only listed would fill the memory with what a running chat needs. A chat with
+// something to repair is loaded as a whole.
+Result<ChatSummary> FileInteractionStore::LoadListed(const ChatId& chat) {
+  if (FindState(chat)) return LoadSummary(chat);
+  auto on_disk = TRY(files_.ReadChat(chat));
+  const bool is_plain = on_disk.has_index && !on_disk.index_unreadable && !on_disk.unproven && on_disk.journals.empty();
+  if (!is_plain) return LoadSummary(chat);
+  return std::move(on_disk.index.summary);
+}
+
+std::shared_ptr<ChatList> FileInteractionStore::MakeList() {
+  return std::make_shared<ChatList>(ChatList::Source{
+      .list = [this]() -> Result<std::vector<ChatVersion>> {
+        const auto chats = files_.ListChats();
+        const bool is_new = !chats && IsNotFound(chats.error()) && options_.access == Access::kFallback;
+        if (!chats && !is_new) return Fail(chats.error());
+        if (is_new) return std::vector<ChatVersion>();
+        return std::vector<ChatVersion>(chats->begin(), chats->end());
+      },
+      .load = [this](const ChatId& chat) { return LoadListed(chat); },
+      .watch = [this] { return options_.file_system.Watch(options_.root); }});
+}
+
+// The folder of another access is another process's, so it is listed anew each time.
+std::shared_ptr<ChatList> FileInteractionStore::List() {
+  return options_.access == Access::kServer ? list_ : MakeList();
 }
 
 Result<std::optional<AgentState>> FileInteractionStore::LoadPreviousState(const ChatId& chat, InteractionId id) {

@@ -7,16 +7,15 @@
 
 #include "base/mutex.h"
 #include "reprise/interaction_store.h"
-#include "store/chat_index.h"
+#include "store/stored_chats.h"
 #include "store/whole_queues.h"
 
 namespace reprise {
 
 // Keeps interactions as long as the object lives. Thread-safe. For programs that embed the engine and store nothing,
 // and for tests.
-class MemoryInteractionStore final : public InteractionStore {
+class MemoryInteractionStore final : public StoredChats {
  public:
-  Result<ChatSummary> CreateChat(const ChatId& chat, const ChatSettings& settings) override;
   Result<InteractionId> ReserveInteraction(const ChatId& chat) override;
   Result<void> SaveInteraction(const Interaction& interaction) override;
   QueueStore& queues() override { return queues_; }
@@ -25,13 +24,6 @@ class MemoryInteractionStore final : public InteractionStore {
   Result<ChatSummary> LoadSummary(const ChatId& chat) override;
   Result<std::optional<AgentState>> LoadFinalState(const ChatId& chat, InteractionId id) override;
   Result<std::optional<AgentState>> LoadPreviousState(const ChatId& chat, InteractionId id) override;
-  Result<std::vector<ChatSummary>> ListChats() override;
-  Result<ChatSummary> ChangeChat(const ChatId& chat, const ChatSettings& settings) override;
-  Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) override;
-  Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
-                               const std::optional<std::string>& title) override;
-  Result<ChatSummary> ImportChat(const IncomingChat& chat) override;
-  Result<std::vector<InteractionId>> RemoveBranch(const ChatId& chat, InteractionId from) override;
   Result<void> DeleteChat(const ChatId& chat) override;
 
  private:
@@ -43,6 +35,14 @@ class MemoryInteractionStore final : public InteractionStore {
   };
   Result<std::vector<QueuedMessage>> ReadQueue(const ChatId& chat);
   Result<void> WriteQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages);
+  std::shared_ptr<ChatList> List() override;
+  Result<std::string> ReadDigest(const ChatId&, InteractionId) override { return std::string(); }
+  Result<IncomingChat> CopyOfBranch(const ChatId& source, InteractionId last, const ChatId& chat,
+                                    const std::optional<std::string>& title) override;
+  Result<void> AddEmpty(const ChatIndex& index) override;
+  Result<ChatSummary> AddWhole(const IncomingChat& chat) override;
+  Result<ChatSummary> ChangeIndex(const ChatId& chat, bool while_running, const IndexChange& change) override;
+  Result<void> MoveToTrash(const ChatId& chat, const std::vector<InteractionId>& interactions) override;
   Result<StoredChat*> Find(const ChatId& chat) REQUIRES(mutex_);
   StoredChat& FindOrCreate(const ChatId& chat) REQUIRES(mutex_);
 

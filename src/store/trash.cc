@@ -121,8 +121,7 @@ Result<ChatSummary> FileInteractionStore::RestoreChat(const ChatId& chat, const 
   if (!held) return Fail(std::move(held.error()));
   if (!held->created) return ChatExists();
   auto restored = files_.TakeFromTrash(chat, entry);
-  short_states_.Take(chat.str());
-  long_states_.Drop(chat.str());
+  DropStates(chat);
   queues_.Forget(chat);
   Retire(chat, *held);
   return restored.map([](const ChatOnDisk& on_disk) { return on_disk.index.summary; });

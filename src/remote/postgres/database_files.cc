@@ -154,12 +154,7 @@ Result<std::vector<DirectoryEntry>> DatabaseFiles::ListDirectory(const std::stri
   };
   switch (place.kind) {
     case Place::Kind::kRoot:
-      // A chat that is about to begin has a row, and nothing to be read.
-      add(TRY(database_.Execute(
-              {.sql = "select id from reprise.chats c where tenant = $1 and (index_record is not null or "
-                      "exists(select from reprise.journal j where j.tenant = $1 and j.chat = c.id))",
-               .values = {tenant_}})),
-          true, "");
+      add(TRY(database_.Execute({.sql = kListChats, .values = {tenant_}})), true, "");
       add(TRY(database_.Execute(
               {.sql = "select name from reprise.folder_files where tenant = $1", .values = {tenant_}})),
           false, "");

@@ -63,7 +63,10 @@ PostgresStore::PostgresStore(Options options)
       format_(MakeRecordFormat(options_.keys)),
       queue_(
           {.database = options_.database, .files = files_, .tenant = options_.tenant, .instance = options_.instance}),
-      known_(kKnownBytes) {}
+      known_(kKnownBytes),
+      list_(std::make_shared<ChatList>(ChatList::Source{.list = [this] { return ListVersions(); },
+                                                        .load = [this](const ChatId& chat) { return LoadListed(chat); },
+                                                        .watch = [] { return std::unique_ptr<DirectoryWatch>(); }})) {}
 
 Result<std::string> PostgresStore::Seal(const RecordPlace& place, std::string_view plaintext) const {
   return format_->Seal(place, {}, plaintext).map([](SealedRecord record) { return std::move(record.text); });
@@ -333,9 +336,24 @@ Result<ChatSummary> PostgresStore::LoadSummary(const ChatId& chat) {
   return reader_->LoadSummary(chat);  // its first run may have begun; else kNotFound
 }
 
-Result<ChatSummary> PostgresStore::CreateChat(const ChatId& chat, const ChatSettings& settings) {
-  ChatIndex index = NewIndex(chat);
-  Apply(settings, index.summary);
+// Other servers change chats, so the versions of all are asked for each time; only what has changed is read.
+Result<std::vector<ChatVersion>> PostgresStore::ListVersions() {
+  const Rows rows = TRY(database_.Execute({.sql = kListChats, .values = {tenant()}}));
+  std::vector<ChatVersion> chats;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (auto chat = ParseChatDirectory(std::string(rows.text(row, 0))))
+      chats.emplace_back(*std::move(chat), rows.number(row, 1));
+  }
+  return chats;
+}
+
+Result<ChatSummary> PostgresStore::LoadListed(const ChatId& chat) {
+  auto summary = LoadSummary(chat);
+  const bool is_damaged = !summary && summary.error().code == ErrorCode::kCorruption;
+  return is_damaged ? reader_->LoadSummary(chat) : summary;  // the interactions may tell
+}
+
+Result<void> PostgresStore::AddEmpty(const ChatIndex& index) {
   const std::string record = TRY(files_.SealIndex(index));
   const Rows made = TRY(database_.Execute(
       {.sql =
@@ -343,13 +361,11 @@ Result<ChatSummary> PostgresStore::CreateChat(const ChatId& chat, const ChatSett
            "update "
            "set index_record = excluded.index_record, version = c.version + 1 "
            "where (c.index_record is null and c.running is null) or c.index_record = excluded.index_record returning 1",
-       .values = {tenant(), chat.str(), SqlValue::Bytes(record)}}));
-  if (made.empty()) return ChatExists();
-  return index.summary;
+       .values = {tenant(), index.summary.id.str(), SqlValue::Bytes(record)}}));
+  return made.empty() ? ChatExists() : Result<void>();
 }
 
-Result<ChatSummary> PostgresStore::ChangeIndex(const ChatId& chat, bool while_running,
-                                               const std::function<Result<void>(ChatIndex&)>& change) {
+Result<ChatSummary> PostgresStore::ChangeIndex(const ChatId& chat, bool while_running, const IndexChange& change) {
   for (;;) {
     auto row = TRY(ReadRow(chat));
     // A chat whose first turn runs has no index yet, but exists.
@@ -376,28 +392,7 @@ Result<ChatSummary> PostgresStore::ChangeIndex(const ChatId& chat, bool while_ru
   }
 }
 
-Result<ChatSummary> PostgresStore::ChangeChat(const ChatId& chat, const ChatSettings& settings) {
-  return ChangeIndex(chat, /*while_running=*/true, [&](ChatIndex& index) -> Result<void> {
-    ApplySettings(index, settings);
-    return {};
-  });
-}
-
-Result<ChatSummary> PostgresStore::MoveHead(const ChatId& chat, InteractionId head) {
-  // A chat must not end at an unreadable interaction.
-  const auto interaction = TRY(LoadInteraction(chat, head));
-  return ChangeIndex(chat, /*while_running=*/false, [&](ChatIndex& index) -> Result<void> {
-    SetHead(index, interaction);
-    return {};
-  });
-}
-
 // --- whole chats -----------------------------------------------------------------------------------------------------
-
-Result<ChatSummary> PostgresStore::ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
-                                            const std::optional<std::string>& title) {
-  return AddWhole(TRY(reader_->CopyOfBranch(*this, source, last, chat, title)));
-}
 
 Result<ChatSummary> PostgresStore::AddWhole(const IncomingChat& incoming) {
   const ChatId& chat = incoming.summary.id;
@@ -467,12 +462,7 @@ Result<void> PostgresStore::AddRow(const IncomingChat& incoming, ChatIndex& inde
   return ChatExists();
 }
 
-Result<std::vector<InteractionId>> PostgresStore::RemoveBranch(const ChatId& chat, InteractionId from) {
-  const Chat whole = TRY(LoadChat(chat));
-  RemovedBranch removed = TRY(BranchToRemove(whole, from));
-  TRY(ChangeIndex(chat, /*while_running=*/false,
-                  [&](ChatIndex& index) { return files_.RemoveLeaves(removed, index); }));
-  // The index does not name them now. If the process ends here, they are still superseded and can be removed again.
+Result<void> PostgresStore::MoveToTrash(const ChatId& chat, const std::vector<InteractionId>& interactions) {
   const std::string entry = NameOf(TrashedBranch(DatabaseFiles::kRoot, chat, Now()));
   TRY(database_.Execute(
       {.sql =
@@ -482,8 +472,8 @@ Result<std::vector<InteractionId>> PostgresStore::RemoveBranch(const ChatId& cha
            "select $1, $3, 'interactions/int_' || lpad(number::text, greatest(3, length(number::text)), '0') || "
            "'.json', record "
            "from gone",
-       .values = {tenant(), chat.str(), entry, Numbers(removed.interactions)}}));
-  return std::move(removed.interactions);
+       .values = {tenant(), chat.str(), entry, Numbers(interactions)}}));
+  return {};
 }
 
 Result<void> PostgresStore::DeleteChat(const ChatId& chat) {

@@ -14,6 +14,7 @@
 #include "store/chat_files.h"
 #include "store/file_interaction_store.h"
 #include "store/linked_state.h"
+#include "store/stored_chats.h"
 
 namespace reprise {
 
@@ -22,7 +23,7 @@ namespace reprise {
 // a writer that finds another version reads the row again. Any number of processes may use one database. Thread-safe.
 //
 // Runs and their journals are PostgresRunStore's.
-class PostgresStore final : public InteractionStore {
+class PostgresStore final : public StoredChats {
  public:
   struct Options {
     Database& database;                  // must outlive the store; its schema is current
@@ -65,16 +66,7 @@ class PostgresStore final : public InteractionStore {
   Result<ChatHead> LoadHead(const ChatId& chat) override;
   Result<ChatHead> LoadKnownHead(const ChatId& chat) override;
 
-  Result<ChatSummary> CreateChat(const ChatId& chat, const ChatSettings& settings) override;
   Result<ChatSummary> LoadSummary(const ChatId& chat) override;
-  Result<std::vector<ChatSummary>> ListChats() override { return reader_->ListChats(); }
-  Result<std::vector<UnreadableChat>> ListUnreadableChats() override { return reader_->ListUnreadableChats(); }
-  Result<ChatSummary> ChangeChat(const ChatId& chat, const ChatSettings& settings) override;
-  Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) override;
-  Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
-                               const std::optional<std::string>& title) override;
-  Result<ChatSummary> ImportChat(const IncomingChat& chat) override { return AddWhole(chat); }
-  Result<std::vector<InteractionId>> RemoveBranch(const ChatId& chat, InteractionId from) override;
   Result<void> DeleteChat(const ChatId& chat) override;
   Result<std::vector<TrashEntry>> ListTrash() override;
   Result<ChatSummary> RestoreChat(const ChatId& chat, const std::string& entry) override;
@@ -153,10 +145,18 @@ class PostgresStore final : public InteractionStore {
   static Statement FinishStatement(const std::string& tenant, const Finishing& finishing);
   Result<Rows> InsertInteraction(const Interaction& interaction, std::int64_t version, const std::string& index,
                                  const SealedInteraction& sealed);
-  // Applies `change` to the index, durably. Fails while a run holds the chat, unless `while_running`.
-  Result<ChatSummary> ChangeIndex(const ChatId& chat, bool while_running,
-                                  const std::function<Result<void>(ChatIndex&)>& change);
-  Result<ChatSummary> AddWhole(const IncomingChat& chat);
+  std::shared_ptr<ChatList> List() override { return list_; }
+  Result<std::vector<ChatVersion>> ListVersions();
+  Result<ChatSummary> LoadListed(const ChatId& chat);
+  Result<std::string> ReadDigest(const ChatId& chat, InteractionId id) override { return files_.ReadDigest(chat, id); }
+  Result<IncomingChat> CopyOfBranch(const ChatId& source, InteractionId last, const ChatId& chat,
+                                    const std::optional<std::string>& title) override {
+    return reader_->CopyOfBranch(*this, source, last, chat, title);
+  }
+  Result<void> AddEmpty(const ChatIndex& index) override;
+  Result<ChatSummary> AddWhole(const IncomingChat& chat) override;
+  Result<ChatSummary> ChangeIndex(const ChatId& chat, bool while_running, const IndexChange& change) override;
+  Result<void> MoveToTrash(const ChatId& chat, const std::vector<InteractionId>& interactions) override;
   Result<void> AddRow(const IncomingChat& chat, ChatIndex& index);
   Result<void> AddParts(const IncomingChat& chat);
   // Moves the chat into this entry of the trash; nullopt removes it for good, because it never was whole. False if the
@@ -171,6 +171,7 @@ class PostgresStore final : public InteractionStore {
   PostgresQueue queue_;
   std::unique_ptr<FileInteractionStore> reader_;
   StateCache<Known> known_;  // by the chat; synchronises itself
+  const std::shared_ptr<ChatList> list_;
 };
 
 // The id for the number in a row.
