@@ -256,11 +256,9 @@ Result<std::optional<ChatIndex>> ChatFiles::ReadIndex(const ChatId& chat, bool& 
   const auto text = ReadRecordText(file_system_, ChatFile(root_, chat), {.chat = chat});
   if (!text && IsNotFound(text.error())) return std::nullopt;
   if (!text) return Fail(text.error());
-  const auto record = format_->Open({.chat = chat, .interaction = std::nullopt}, *text);
-  auto index = record ? ChatIndexFromJson(chat, record->plaintext) : Fail(record.error());
+  auto index = OpenIndex(chat, *text);
   if (index) return *std::move(index);
   cut_off = IsCutOff(*text, format_->authenticated());
-  if (cut_off) return std::nullopt;
   return Fail(std::move(index.error()));
 }
 
@@ -268,7 +266,9 @@ Result<ChatOnDisk> ChatFiles::ReadChat(const ChatId& chat) const {
   // The index first: a running server writes an interaction before the index that names it, so the listing then has
   // every interaction that the index names.
   bool cut_off = false;
-  auto index = TRY(ReadIndex(chat, cut_off));
+  auto read = ReadIndex(chat, cut_off);
+  if (!read && !cut_off) return Fail(std::move(read.error()));
+  auto index = read ? *std::move(read) : std::nullopt;
   auto files = TRY(ListInteractions(chat));
   if (!index && files.checkpoints.empty() && files.journals.empty()) {
     if (!cut_off) return NoSuchChat();

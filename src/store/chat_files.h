@@ -128,7 +128,7 @@ class ChatFiles {
   std::optional<KnownState> ReadParentState(const ChatId& chat, const RecordLinks& links) const;
   // Whether the file is still as this process wrote it, without opening the record.
   bool IsAsWritten(const ChatId& chat, InteractionId id, std::string_view digest, std::size_t file_hash) const;
-  // The content of chat.json; nullopt if there is none, or if a crash left it unfinished (`cut_off`).
+  // The content of chat.json; nullopt if there is none. `cut_off`: it fails because a crash left it unfinished.
   Result<std::optional<ChatIndex>> ReadIndex(const ChatId& chat, bool& cut_off) const;
   // The index from chat.json, completed from newer interaction files, or rebuilt from all of them if chat.json is
   // missing or cut off. kNotFound if the chat has no files.

@@ -42,11 +42,8 @@ Result<std::vector<TrashEntry>> ChatFiles::ListTrash() const {
     const auto name = each.is_directory ? ParseTrashName(each.name) : std::nullopt;
     if (!name) continue;
     const std::string folder = trash + "/" + each.name;
-    const RecordPlace place{.chat = name->chat};
-    const auto index =
-        ReadRecordText(file_system_, folder + "/chat.json", place)
-            .and_then([&](const std::string& text) { return format_->Open(place, text); })
-            .and_then([&](const OpenedRecord& record) { return ChatIndexFromJson(name->chat, record.plaintext); });
+    const auto index = ReadRecordText(file_system_, folder + "/chat.json", {.chat = name->chat})
+                           .and_then([&](const std::string& text) { return OpenIndex(name->chat, text); });
     entries.push_back({.id = each.name,
                        .chat_id = name->chat,
                        .title = index ? std::optional(index->summary.title) : std::nullopt,

@@ -139,21 +139,14 @@ class ChatCheck {
   }
 
   void ReadIndex() {
-    const std::string name = RecordName(chat_, std::nullopt);
-    const auto text = ReadRecordText(file_system_, ChatFile(root_, chat_), {.chat = chat_});
-    if (!text && IsNotFound(text.error())) return;
-    has_index_ = true;
+    auto index = files_.ReadIndex(chat_, index_cut_off_);
+    has_index_ = !index || *index;
+    if (!has_index_) return;
     ++report_.checked;
-    const auto record = text.and_then([&](const std::string& content) {
-      return format_->Open({.chat = chat_, .interaction = std::nullopt}, content);
-    });
-    auto index =
-        record.and_then([&](const OpenedRecord& opened) { return ChatIndexFromJson(chat_, opened.plaintext); });
     if (index) {
       index_ = *std::move(index);
     } else {
-      static_cast<void>(files_.ReadIndex(chat_, index_cut_off_));
-      index_problem_ = ProblemOf(name, index.error());
+      index_problem_ = ProblemOf(RecordName(chat_, std::nullopt), index.error());
       if (!index_cut_off_) Add(*index_problem_);
     }
   }
