@@ -176,39 +176,36 @@ Result<std::vector<DirectoryEntry>> DatabaseFiles::ListDirectory(const std::stri
         const std::string file = rows.truth(row, 1) ? JournalPath(kRoot, chat, id) : InteractionFile(kRoot, chat, id);
         entries.push_back({.name = NameIn(file)});
       }
-      if (entries.empty()) return NoSuchFile(path);
-      return entries;
+      break;
     }
     case Place::Kind::kFiles:
       add(TRY(database_.Execute(
               {.sql = "select id from reprise.files where tenant = $1 and chat = $2 and id not like 'blob%'",
                .values = {tenant_, place.chat}})),
           false, ".json");
-      if (entries.empty()) return NoSuchFile(path);
-      return entries;
+      break;
     case Place::Kind::kBlobs:
       add(TRY(database_.Execute({.sql =
                                      "select substr(id, 6) from reprise.files where tenant = $1 and chat = $2 and id "
                                      "like 'blob%'",
                                  .values = {tenant_, place.chat}})),
           false, ".json");
-      if (entries.empty()) return NoSuchFile(path);
-      return entries;
+      break;
     case Place::Kind::kTrash:
       add(TRY(database_.Execute(
               {.sql = "select distinct entry from reprise.trash where tenant = $1", .values = {tenant_}})),
           true, "");
-      if (entries.empty()) return NoSuchFile(path);
-      return entries;
+      break;
     case Place::Kind::kTrashEntry:
       add(TRY(database_.Execute({.sql = "select path from reprise.trash where tenant = $1 and entry = $2",
                                  .values = {tenant_, place.name}})),
           false, "");
-      if (entries.empty()) return NoSuchFile(path);
-      return entries;
+      break;
     default:
-      return NoSuchFile(path);
+      break;
   }
+  if (entries.empty()) return NoSuchFile(path);
+  return entries;
 }
 
 class DatabaseFiles::Written final : public WritableFile {
