@@ -31,7 +31,7 @@ namespace reprise {
 //
 // The interaction's file is the commit: SaveInteraction returns when it is durable, and chat.json follows a moment
 // later, many saves in one write. When a process first uses a chat, it finds in the files what chat.json lacks.
-class FileInteractionStore final : public StoredChats, public HistorySource {
+class FileInteractionStore : public StoredChats, public HistorySource {
  public:
   enum class Access {
     kServer,    // owns the folder: creates it, locks it, keeps the content of chat.json in memory
@@ -90,13 +90,13 @@ class FileInteractionStore final : public StoredChats, public HistorySource {
   // Writes the server's URL into the folder's lock file (DirectoryLock::NoteUrl).
   void NoteUrl(std::string_view url);
 
-  // CopyUpTo with its interactions, each in the version that the next was built on, and all readable files and blobs.
-  // `from` is this store, or one that reads through it.
-  Result<IncomingChat> CopyOfBranch(InteractionStore& from, const ChatId& source, InteractionId last,
-                                    const ChatId& chat, const std::optional<std::string>& title);
-
   // The memory that the states kept for the next turns take.
   std::size_t kept_bytes() const;
+
+ protected:
+  // For a store that is one but for its writes: it opens this one as kReadOnly.
+  explicit FileInteractionStore(Options options, std::unique_ptr<DirectoryLock> lock = nullptr);
+  const ChatFiles& records() const { return files_; }
 
  private:
   // One chat in memory. Lock order: index_mutex, mutex, then the store's chats_mutex_.
@@ -149,15 +149,11 @@ class FileInteractionStore final : public StoredChats, public HistorySource {
     ChatState* operator->() const { return state.get(); }
   };
 
-  explicit FileInteractionStore(Options options, std::unique_ptr<DirectoryLock> lock);
-
   Result<void> CheckWritable() const override;
   std::shared_ptr<ChatList> List() override;
   Result<std::string> ReadDigest(const ChatId& chat, InteractionId id) override { return files_.ReadDigest(chat, id); }
   Result<IncomingChat> CopyOfBranch(const ChatId& source, InteractionId last, const ChatId& chat,
-                                    const std::optional<std::string>& title) override {
-    return CopyOfBranch(*this, source, last, chat, title);
-  }
+                                    const std::optional<std::string>& title) override;
   Result<void> AddEmpty(const ChatIndex& index) override;
   Result<ChatSummary> AddWhole(const IncomingChat& chat) override;
   Result<ChatSummary> ChangeIndex(const ChatId& chat, bool while_running, const IndexChange& change) override;

@@ -391,10 +391,10 @@ Result<std::vector<InteractionId>> FileInteractionStore::BranchUpTo(const ChatId
   return branch;
 }
 
-Result<IncomingChat> FileInteractionStore::CopyOfBranch(InteractionStore& from, const ChatId& source,
-                                                        InteractionId last, const ChatId& chat,
+// Each interaction in the version that the next was built on.
+Result<IncomingChat> FileInteractionStore::CopyOfBranch(const ChatId& source, InteractionId last, const ChatId& chat,
                                                         const std::optional<std::string>& title) {
-  IncomingChat copy = TRY(CopyUpTo(from, source, last, chat, title));
+  IncomingChat copy = TRY(CopyUpTo(*this, source, last, chat, title));
   copy.interactions = TRY(BranchUpTo(source, last));
   // Unreadable files are left out: a fork copies interactions, and the files that these name may be gone anyway.
   const SealedFileStore::Options place{

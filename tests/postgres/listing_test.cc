@@ -27,8 +27,8 @@ TEST_CASE("PostgresStore: a page shows what other servers have changed since the
   const std::string tenant = "tenant_" + RandomHex(8);
   const auto keys = std::make_shared<const KeySet>(KeySet::Generate());
   const auto open = [&] {
-    return *PostgresStore::Open(
-        {.database = *database, .keys = keys, .tenant = tenant, .instance = Lease::MakeInstance()});
+    return std::make_unique<PostgresStore>(PostgresStore::Options{
+        .database = *database, .keys = keys, .tenant = tenant, .instance = Lease::MakeInstance()});
   };
   const auto here = open(), there = open();
   const auto named = [](const char* name) { return *ChatId::Parse(name); };
@@ -61,10 +61,11 @@ TEST_CASE("PostgresStore: an unreadable chat is listed as such, until it can be 
   const auto database = *Database::Open({.url = test::PostgresServer::Get()->url()});
   REQUIRE(MigrateSchema(*database));
   const std::string tenant = "tenant_" + RandomHex(8);
-  const auto store = *PostgresStore::Open({.database = *database,
-                                           .keys = std::make_shared<const KeySet>(KeySet::Generate()),
-                                           .tenant = tenant,
-                                           .instance = Lease::MakeInstance()});
+  const auto store =
+      std::make_unique<PostgresStore>(PostgresStore::Options{.database = *database,
+                                                             .keys = std::make_shared<const KeySet>(KeySet::Generate()),
+                                                             .tenant = tenant,
+                                                             .instance = Lease::MakeInstance()});
   REQUIRE(store->CreateChat(Chat1(), {.title = "mine"}));
   CHECK(Titles(*store, 2) == "mine ");
   TenantDatabase mine(*database, tenant);

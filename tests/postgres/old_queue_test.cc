@@ -25,8 +25,8 @@ struct World {
   World() {
     database = *Database::Open({.url = test::PostgresServer::Get()->url()});
     REQUIRE(MigrateSchema(*database));
-    store = *PostgresStore::Open(
-        {.database = *database, .keys = keys, .tenant = tenant, .instance = Lease::MakeInstance()});
+    store = std::make_unique<PostgresStore>(PostgresStore::Options{
+        .database = *database, .keys = keys, .tenant = tenant, .instance = Lease::MakeInstance()});
     REQUIRE(store->CreateChat(Chat1(), {.title = "x"}));
   }
   // Writes a queue as they did.

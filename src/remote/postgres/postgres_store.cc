@@ -44,25 +44,21 @@ std::string NameOf(const std::string& path) { return path.substr(path.rfind('/')
 
 }  // namespace
 
-Result<std::unique_ptr<PostgresStore>> PostgresStore::Open(Options options) {
-  std::unique_ptr<PostgresStore> store(new PostgresStore(std::move(options)));
-  store->reader_ = TRY(FileInteractionStore::Open({.root = DatabaseFiles::kRoot,
-                                                   .keys = store->options_.keys,
-                                                   .file_system = store->database_files_,
-                                                   .access = FileInteractionStore::Access::kReadOnly,
-                                                   .bucket = store->options_.bucket}));
-  return store;
-}
-
 PostgresStore::PostgresStore(Options options)
-    : options_(std::move(options)),
+    : FilesOfDatabase{.database_files_{options.database, options.tenant}},
+      FileInteractionStore({.root = DatabaseFiles::kRoot,
+                            .keys = options.keys,
+                            .file_system = database_files_,
+                            .access = Access::kReadOnly,
+                            .bucket = options.bucket}),
+      options_(std::move(options)),
       database_(options_.database, options_.tenant),
       finishes_(options_.finishes ? *options_.finishes : options_.database, options_.tenant),
-      database_files_(options_.database, options_.tenant),
-      files_(DatabaseFiles::kRoot, MakeRecordFormat(options_.keys), database_files_),
       format_(MakeRecordFormat(options_.keys)),
-      queue_(
-          {.database = options_.database, .files = files_, .tenant = options_.tenant, .instance = options_.instance}),
+      queue_({.database = options_.database,
+              .files = records(),
+              .tenant = options_.tenant,
+              .instance = options_.instance}),
       known_(kKnownBytes),
       list_(std::make_shared<ChatList>(ChatList::Source{.list = [this] { return ListVersions(); },
                                                         .load = [this](const ChatId& chat) { return LoadListed(chat); },
@@ -79,7 +75,7 @@ Result<std::string> PostgresStore::Open(const RecordPlace& place, std::string_vi
 // --- interactions ----------------------------------------------------------------------------------------------------
 
 Result<InteractionId> PostgresStore::ReserveInteraction(const ChatId& chat) {
-  const std::string record = TRY(files_.SealIndex(NewIndex(chat)));
+  const std::string record = TRY(records().SealIndex(NewIndex(chat)));
   const Rows rows = TRY(database_.Execute(
       {.sql = "insert into reprise.chats as c (tenant, id, next_number, index_record) values ($1, $2, 2, $3) on "
               "conflict (tenant, id) "
@@ -105,7 +101,7 @@ Result<std::optional<PostgresStore::ChatRow>> PostgresStore::ReadRow(const ChatI
               .next_number = rows.number(0, 2)};
   if (!rows.is_null(0, 3)) row.running = rows.number(0, 3);
   if (row.has_index) {
-    row.index = TRY(files_.OpenIndex(chat, rows.text(0, 1)));
+    row.index = TRY(records().OpenIndex(chat, rows.text(0, 1)));
   }
   return std::optional(std::move(row));
 }
@@ -195,7 +191,7 @@ std::optional<KnownState> PostgresStore::ParentState(const ChatId& chat, const R
     if ((*known)->totals) return KnownState{.totals = *(*known)->totals, .state = (*known)->state};
     if ((*known)->is_full) return KnownState{.totals = TotalsOf(*(*known)->state), .state = (*known)->state};
   }
-  return files_.ReadParentState(chat, links);
+  return records().ReadParentState(chat, links);
 }
 
 Result<SealedInteraction> PostgresStore::Seal(const Interaction& interaction, const ChatRow& row, bool is_patient) {
@@ -206,7 +202,7 @@ Result<SealedInteraction> PostgresStore::Seal(const Interaction& interaction, co
     return digest;
   };
   const RecordLinks links = TRY(LinksTo(interaction.parent_id, row.index, read_digest));
-  return files_.SealInteraction(interaction, links, [&] { return ParentState(chat, links); });
+  return records().SealInteraction(interaction, links, [&] { return ParentState(chat, links); });
 }
 
 Result<std::string> PostgresStore::AddTo(ChatRow& row, const Interaction& interaction,
@@ -215,7 +211,7 @@ Result<std::string> PostgresStore::AddTo(ChatRow& row, const Interaction& intera
   AddToIndex(row.index, interaction, digest);
   row.index.summary.head = interaction.id;
   row.index.summary.head_status = interaction.status;
-  return files_.SealIndex(row.index);
+  return records().SealIndex(row.index);
 }
 
 // For an interaction that no run here has made.
@@ -233,7 +229,7 @@ Result<void> PostgresStore::SaveInteraction(const Interaction& interaction) {
     }
     const auto stored = TRY(DigestOf(interaction.chat_id, interaction.id, /*is_patient=*/false));
     if (stored && sealed && *stored == sealed->digest) return {};  // saved by a statement that was sent twice
-    if (stored) return CheckSame(TRY(reader_->LoadInteraction(interaction.chat_id, interaction.id)), interaction);
+    if (stored) return CheckSame(TRY(LoadInteraction(interaction.chat_id, interaction.id)), interaction);
     if (!sealed) sealed = TRY(Seal(interaction, *row, /*is_patient=*/false));
     const std::string index = TRY(AddTo(*row, interaction, sealed->digest));
     const Rows saved = TRY(InsertInteraction(interaction, row->version, index, *sealed));
@@ -333,7 +329,7 @@ Result<Rows> PostgresStore::InsertInteraction(const Interaction& interaction, st
 Result<ChatSummary> PostgresStore::LoadSummary(const ChatId& chat) {
   auto row = TRY(ReadRow(chat));
   if (row && row->has_index) return std::move(row->index.summary);
-  return reader_->LoadSummary(chat);  // its first run may have begun; else kNotFound
+  return FileInteractionStore::LoadSummary(chat);  // its first run may have begun; else kNotFound
 }
 
 // Other servers change chats, so the versions of all are asked for each time; only what has changed is read.
@@ -350,11 +346,11 @@ Result<std::vector<ChatVersion>> PostgresStore::ListVersions() {
 Result<ChatSummary> PostgresStore::LoadListed(const ChatId& chat) {
   auto summary = LoadSummary(chat);
   const bool is_damaged = !summary && summary.error().code == ErrorCode::kCorruption;
-  return is_damaged ? reader_->LoadSummary(chat) : summary;  // the interactions may tell
+  return is_damaged ? FileInteractionStore::LoadSummary(chat) : summary;  // the interactions may tell
 }
 
 Result<void> PostgresStore::AddEmpty(const ChatIndex& index) {
-  const std::string record = TRY(files_.SealIndex(index));
+  const std::string record = TRY(records().SealIndex(index));
   const Rows made = TRY(database_.Execute(
       {.sql =
            "insert into reprise.chats as c (tenant, id, index_record) values ($1, $2, $3) on conflict (tenant, id) do "
@@ -371,7 +367,7 @@ Result<ChatSummary> PostgresStore::ChangeIndex(const ChatId& chat, bool while_ru
     // A chat whose first turn runs has no index yet, but exists.
     if (!row || !(row->has_index || (while_running && row->running))) return NoSuchChat();
     TRY(change(row->index));
-    const std::string record = TRY(files_.SealIndex(row->index));
+    const std::string record = TRY(records().SealIndex(row->index));
     const auto head = Number(row->index.summary.head);
     const Rows changed =
         TRY(database_.Execute({.sql = "update reprise.chats set index_record = $4, head = $5::int, version = version + "
@@ -420,7 +416,7 @@ Result<void> PostgresStore::AddParts(const IncomingChat& incoming) {
 // Adds the chat and its interactions in one statement, so that they are there as a whole or not at all.
 Result<void> PostgresStore::AddRow(const IncomingChat& incoming, ChatIndex& index) {
   const ChatId& chat = incoming.summary.id;
-  std::vector<std::string> records, digests;
+  std::vector<std::string> texts, digests;
   std::map<InteractionId, std::string> digest_of;
   std::map<InteractionId, StateTotals> totals_of;
   std::pair<InteractionId, std::shared_ptr<const AgentState>> last{InteractionId::FromNumber(1), nullptr};
@@ -432,7 +428,7 @@ Result<void> PostgresStore::AddRow(const IncomingChat& incoming, ChatIndex& inde
   for (const InteractionId id : incoming.interactions) {
     const Interaction interaction = TRY(incoming.load(id));
     const RecordLinks links = TRY(LinksTo(interaction.parent_id, index, read_digest));
-    SealedInteraction sealed = TRY(files_.SealInteraction(interaction, links, [&]() -> std::optional<KnownState> {
+    SealedInteraction sealed = TRY(records().SealInteraction(interaction, links, [&]() -> std::optional<KnownState> {
       const auto totals = links.parent ? totals_of.find(*links.parent) : totals_of.end();
       if (totals == totals_of.end()) return std::nullopt;
       return KnownState{.totals = totals->second, .state = last.first == *links.parent ? last.second : nullptr};
@@ -443,11 +439,11 @@ Result<void> PostgresStore::AddRow(const IncomingChat& incoming, ChatIndex& inde
     }
     AddToIndex(index, interaction, sealed.digest);
     digest_of.emplace(id, sealed.digest);
-    records.push_back(std::move(sealed.text));
+    texts.push_back(std::move(sealed.text));
     digests.push_back(std::move(sealed.digest));
   }
   TakeSummary(index, incoming.summary);
-  const std::string record = TRY(files_.SealIndex(index));
+  const std::string record = TRY(records().SealIndex(index));
   const std::int64_t next = incoming.interactions.empty() ? 1 : Number(incoming.interactions.back()) + 1;
   const Rows added = TRY(database_.Execute(
       {.sql = REPRISE_ADD_CHAT
@@ -455,7 +451,7 @@ Result<void> PostgresStore::AddRow(const IncomingChat& incoming, ChatIndex& inde
        "  from c, unnest($6::int[], $7::bytea[], $8::text[]) as u(n, r, d)) "
        "select 1 from c",
        .values = {tenant(), chat.str(), next, SqlValue::OrNull(Number(index.summary.head)), SqlValue::Bytes(record),
-                  Numbers(incoming.interactions), SqlValue::ByteStrings(records), SqlValue::Texts(digests)}}));
+                  Numbers(incoming.interactions), SqlValue::ByteStrings(texts), SqlValue::Texts(digests)}}));
   if (!added.empty()) return {};
   const auto there = TRY(ReadRow(chat));  // perhaps added by the same statement before
   if (there && there->has_index && there->index.leaves == index.leaves) return {};
@@ -517,7 +513,7 @@ Result<bool> PostgresStore::Remove(const ChatId& chat, const std::optional<std::
 
 // The reader finds no sizes, because its files are rows.
 Result<std::vector<TrashEntry>> PostgresStore::ListTrash() {
-  auto entries = TRY(reader_->ListTrash());
+  auto entries = TRY(FileInteractionStore::ListTrash());
   const Rows rows = TRY(database_.Execute(
       {.sql = "select entry, sum(length(content))::bigint from reprise.trash where tenant = $1 group by entry",
        .values = {tenant()}}));
@@ -538,7 +534,7 @@ Result<ChatSummary> PostgresStore::RestoreChat(const ChatId& chat, const std::st
   const auto record = database_files_.ReadFile(folder + "/chat.json", kMaxRecordBytes);
   if (!record && IsNotFound(record.error())) return NotInTrash();
   if (!record) return Fail(record.error());
-  const ChatIndex index = TRY(files_.OpenIndex(chat, *record));
+  const ChatIndex index = TRY(records().OpenIndex(chat, *record));
   const Rows files = TRY(database_.Execute(
       {.sql = "select path, content from reprise.trash where tenant = $1 and entry = $2 and path like 'interactions/%'",
        .values = {tenant(), entry}}));
@@ -549,7 +545,7 @@ Result<ChatSummary> PostgresStore::RestoreChat(const ChatId& chat, const std::st
     if (!id) continue;
     numbers.push_back(*id);
     // An unreadable one is restored as it is, and reported when it is read.
-    digests.push_back(files_.DigestOf(chat, *id, files.text(row, 1)).value_or(""));
+    digests.push_back(records().DigestOf(chat, *id, files.text(row, 1)).value_or(""));
   }
   std::int64_t next = index.last + 1;
   for (const InteractionId id : numbers) next = std::max(next, Number(id) + 1);

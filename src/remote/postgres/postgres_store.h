@@ -14,16 +14,21 @@
 #include "store/chat_files.h"
 #include "store/file_interaction_store.h"
 #include "store/linked_state.h"
-#include "store/stored_chats.h"
 
 namespace reprise {
 
-// Chats in a PostgreSQL database, each record as its file would be. Reads go through DatabaseFiles, as in a data folder
-// and with the same checks; each write is one atomic statement. The row of a chat has its index and a version of that:
-// a writer that finds another version reads the row again. Any number of processes may use one database. Thread-safe.
+// A base, so that they are there before the store that reads them.
+struct FilesOfDatabase {
+  DatabaseFiles database_files_;
+};
+
+// Chats in a PostgreSQL database, each record as its file would be: a data folder that is read as any other, through
+// DatabaseFiles and with the same checks, and written in other ways. Each write is one atomic statement. The row of a
+// chat has its index and a version of that: a writer that finds another version reads the row again. Any number of
+// processes may use one database. Thread-safe.
 //
 // Runs and their journals are PostgresRunStore's.
-class PostgresStore final : public StoredChats {
+class PostgresStore final : private FilesOfDatabase, public FileInteractionStore {
  public:
   struct Options {
     Database& database;                  // must outlive the store; its schema is current
@@ -34,34 +39,34 @@ class PostgresStore final : public StoredChats {
     Database* finishes = nullptr;
     std::string instance{};  // the user of the store (Lease::instance); empty: a command
   };
-  static Result<std::unique_ptr<PostgresStore>> Open(Options options);
+  explicit PostgresStore(Options options);
 
   Result<InteractionId> ReserveInteraction(const ChatId& chat) override;
   Result<void> SaveInteraction(const Interaction& interaction) override;
   // The reader looks for a record, and then for its name in the index. A record that another process saves in between
   // seems to be gone, so it is looked for again.
   Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) override {
-    auto read = reader_->LoadInteraction(chat, id);
+    auto read = FileInteractionStore::LoadInteraction(chat, id);
     const bool seems_gone = !read && read.error().Is(Reason::kIntegrityMissing);
-    return seems_gone ? reader_->LoadInteraction(chat, id) : std::move(read);
+    return seems_gone ? FileInteractionStore::LoadInteraction(chat, id) : std::move(read);
   }
   Result<AddedInteraction> LoadAdded(const ChatId& chat, InteractionId id) override {
-    auto read = reader_->LoadAdded(chat, id);
+    auto read = FileInteractionStore::LoadAdded(chat, id);
     const bool seems_gone = !read && read.error().Is(Reason::kIntegrityMissing);
-    return seems_gone ? reader_->LoadAdded(chat, id) : std::move(read);
+    return seems_gone ? FileInteractionStore::LoadAdded(chat, id) : std::move(read);
   }
   Result<Chat> LoadChat(const ChatId& chat) override {
-    auto read = reader_->LoadChat(chat);
+    auto read = FileInteractionStore::LoadChat(chat);
     const bool seems_gone = read && !read->damaged.empty();
-    return seems_gone ? reader_->LoadChat(chat) : std::move(read);
+    return seems_gone ? FileInteractionStore::LoadChat(chat) : std::move(read);
   }
-  HistorySource* histories() override { return reader_.get(); }
-  Result<std::optional<AgentState>> LoadFinalState(const ChatId& chat, InteractionId id) override {
-    return reader_->LoadFinalState(chat, id);
+  // Runs keep their journals themselves.
+  Result<std::unique_ptr<Journal>> BeginJournal(const ChatId&, InteractionId,
+                                                const std::vector<std::string>&) override {
+    return nullptr;
   }
-  Result<std::optional<AgentState>> LoadPreviousState(const ChatId& chat, InteractionId id) override {
-    return reader_->LoadPreviousState(chat, id);
-  }
+  Result<std::vector<InteractionRef>> ListUnfinished() override { return std::vector<InteractionRef>(); }
+  Result<void> DropJournal(const ChatId&, InteractionId) override { return {}; }
 
   Result<ChatHead> LoadHead(const ChatId& chat) override;
   Result<ChatHead> LoadKnownHead(const ChatId& chat) override;
@@ -101,9 +106,6 @@ class PostgresStore final : public StoredChats {
   void RememberFirst(const ChatId& chat, std::int64_t version);
   // Drops the remembered chat.
   void Forget(const ChatId& chat) { known_.Take(chat.str()); }
-  Result<JournalContent> ReadJournal(const ChatId& chat, InteractionId id) override {
-    return reader_->ReadJournal(chat, id);
-  }
   const KeySet* keys() const { return options_.keys.get(); }
   // Seal and open a record of a place without a file.
   Result<std::string> Seal(const RecordPlace& place, std::string_view plaintext) const;
@@ -112,8 +114,6 @@ class PostgresStore final : public StoredChats {
   const std::string& tenant() const { return options_.tenant; }
 
  private:
-  explicit PostgresStore(Options options);
-
   // A chat's row.
   struct ChatRow {
     ChatIndex index;
@@ -145,14 +145,10 @@ class PostgresStore final : public StoredChats {
   static Statement FinishStatement(const std::string& tenant, const Finishing& finishing);
   Result<Rows> InsertInteraction(const Interaction& interaction, std::int64_t version, const std::string& index,
                                  const SealedInteraction& sealed);
+  Result<void> CheckWritable() const override { return {}; }
   std::shared_ptr<ChatList> List() override { return list_; }
   Result<std::vector<ChatVersion>> ListVersions();
   Result<ChatSummary> LoadListed(const ChatId& chat);
-  Result<std::string> ReadDigest(const ChatId& chat, InteractionId id) override { return files_.ReadDigest(chat, id); }
-  Result<IncomingChat> CopyOfBranch(const ChatId& source, InteractionId last, const ChatId& chat,
-                                    const std::optional<std::string>& title) override {
-    return reader_->CopyOfBranch(*this, source, last, chat, title);
-  }
   Result<void> AddEmpty(const ChatIndex& index) override;
   Result<ChatSummary> AddWhole(const IncomingChat& chat) override;
   Result<ChatSummary> ChangeIndex(const ChatId& chat, bool while_running, const IndexChange& change) override;
@@ -165,11 +161,8 @@ class PostgresStore final : public StoredChats {
 
   const Options options_;
   TenantDatabase database_, finishes_;
-  DatabaseFiles database_files_;
-  const ChatFiles files_;  // seals, and reads single records
   const std::unique_ptr<RecordFormat> format_;
   PostgresQueue queue_;
-  std::unique_ptr<FileInteractionStore> reader_;
   StateCache<Known> known_;  // by the chat; synchronises itself
   const std::shared_ptr<ChatList> list_;
 };

@@ -94,9 +94,8 @@ class PostgresUnderTest final : public StoreUnderTest {
     database_ = Opened();
     lease_database_ = Opened();
     REQUIRE(MigrateSchema(*database_));
-    auto store = PostgresStore::Open({.database = *database_, .keys = keys_, .tenant = tenant_});
-    REQUIRE(store);
-    store_ = *std::move(store);
+    store_ = std::make_unique<PostgresStore>(
+        PostgresStore::Options{.database = *database_, .keys = keys_, .tenant = tenant_});
     auto lease = Lease::Take(*lease_database_, Lease::MakeInstance(), "test");
     REQUIRE(lease);
     lease_ = *std::move(lease);
