@@ -61,7 +61,7 @@ Result<void> ChatList::NoteWhatIsThere() {
     }
     return {};
   }
-  watch_ = source_.watch();  // before the listing, so that it misses nothing
+  watch_ = source_.watch ? source_.watch() : nullptr;  // before the listing, so that it misses nothing
   auto listed = source_.list();
   if (!listed) {
     watch_.reset();

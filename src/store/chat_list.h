@@ -31,9 +31,9 @@ struct ChatVersion {
 class ChatList {
  public:
   struct Source {
-    std::function<Result<std::vector<ChatVersion>>()> list;  // all that are there, readable or not
-    std::function<Result<ChatSummary>(const ChatId&)> load;  // called from several threads at once
-    std::function<std::unique_ptr<DirectoryWatch>()> watch;  // null: `list` is called each time
+    std::function<Result<std::vector<ChatVersion>>()> list;    // all that are there, readable or not
+    std::function<Result<ChatSummary>(const ChatId&)> load;    // called from several threads at once
+    std::function<std::unique_ptr<DirectoryWatch>()> watch{};  // returns null, or none: `list` is called each time
   };
   explicit ChatList(Source source) : source_(std::move(source)) {}
 

@@ -188,19 +188,20 @@ Result<ChatSummary> FileInteractionStore::LoadListed(const ChatId& chat) {
 }
 
 std::shared_ptr<ChatList> FileInteractionStore::MakeList() {
-  return std::make_shared<ChatList>(ChatList::Source{
-      .list = [this]() -> Result<std::vector<ChatVersion>> {
-        const auto chats = files_.ListChats();
-        const bool is_new = !chats && IsNotFound(chats.error()) && options_.access == Access::kFallback;
-        if (!chats && !is_new) return Fail(chats.error());
-        if (is_new) return std::vector<ChatVersion>();
-        return std::vector<ChatVersion>(chats->begin(), chats->end());
-      },
-      .load = [this](const ChatId& chat) { return LoadListed(chat); },
-      .watch = [this] { return options_.file_system.Watch(options_.root); }});
+  ChatList::Source source{.list = [this]() -> Result<std::vector<ChatVersion>> {
+                            const auto chats = files_.ListChats();
+                            const bool is_new =
+                                !chats && IsNotFound(chats.error()) && options_.access == Access::kFallback;
+                            if (!chats && !is_new) return Fail(chats.error());
+                            if (is_new) return std::vector<ChatVersion>();
+                            return std::vector<ChatVersion>(chats->begin(), chats->end());
+                          },
+                          .load = [this](const ChatId& chat) { return LoadListed(chat); }};
+  if (options_.access == Access::kServer) source.watch = [this] { return options_.file_system.Watch(options_.root); };
+  return std::make_shared<ChatList>(std::move(source));
 }
 
-// The folder of another access is another process's, so it is listed anew each time.
+// Another process writes the folder that is only read, so it is listed anew each time.
 std::shared_ptr<ChatList> FileInteractionStore::List() {
   return options_.access == Access::kServer ? list_ : MakeList();
 }

@@ -98,8 +98,7 @@ std::shared_ptr<ChatList> MemoryInteractionStore::List() {
                                                        for (const auto& [id, chat] : chats_) chats.emplace_back(id);
                                                        return chats;
                                                      },
-                                                     .load = [this](const ChatId& chat) { return LoadSummary(chat); },
-                                                     .watch = [] { return std::unique_ptr<DirectoryWatch>(); }});
+                                                     .load = [this](const ChatId& chat) { return LoadSummary(chat); }});
 }
 
 Result<ChatSummary> MemoryInteractionStore::ChangeIndex(const ChatId& chat, bool, const IndexChange& change) {

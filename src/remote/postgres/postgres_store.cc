@@ -60,9 +60,9 @@ PostgresStore::PostgresStore(Options options)
               .tenant = options_.tenant,
               .instance = options_.instance}),
       known_(kKnownBytes),
-      list_(std::make_shared<ChatList>(ChatList::Source{.list = [this] { return ListVersions(); },
-                                                        .load = [this](const ChatId& chat) { return LoadListed(chat); },
-                                                        .watch = [] { return std::unique_ptr<DirectoryWatch>(); }})) {}
+      list_(std::make_shared<ChatList>(
+          ChatList::Source{.list = [this] { return ListVersions(); },
+                           .load = [this](const ChatId& chat) { return LoadListed(chat); }})) {}
 
 Result<std::string> PostgresStore::Seal(const RecordPlace& place, std::string_view plaintext) const {
   return format_->Seal(place, {}, plaintext).map([](SealedRecord record) { return std::move(record.text); });
