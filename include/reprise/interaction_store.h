@@ -107,14 +107,7 @@ class ChatStore {
   // All readable chats, most recently updated first.
   virtual Result<std::vector<ChatSummary>> ListChats() = 0;
   // The first `limit` of them behind a place, which need not be that of a chat.
-  virtual Result<ChatPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit) {
-    auto chats = ListChats();
-    if (!chats) return tl::unexpected(std::move(chats.error()));
-    std::erase_if(*chats, [&](const ChatSummary& each) { return after && !after->IsBefore(ChatPlace::Of(each)); });
-    const bool more = chats->size() > limit;
-    if (more) chats->erase(chats->begin() + static_cast<std::ptrdiff_t>(limit), chats->end());
-    return ChatPage{.chats = *std::move(chats), .more = more};
-  }
+  virtual Result<ChatPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit) = 0;
   // The chats that ListChats leaves out, and why, by id. A store that cannot be damaged has none.
   virtual Result<std::vector<UnreadableChat>> ListUnreadableChats() { return std::vector<UnreadableChat>(); }
   // Durable when it returns ok.
@@ -154,7 +147,7 @@ class ChatStore {
   }
 };
 
-// A store of chats, made of four small interfaces; each has a conformance suite for every implementation
+// A store of chats, made of small interfaces; each has a conformance suite for every implementation
 // (tests/store/*_conformance_test.cc). Code that needs one of them takes only that one.
 //
 // Common failures: kNotFound (no such chat or interaction), kCorruption (reason integrity_auth, integrity_swap,
@@ -167,8 +160,10 @@ class ChatStore {
 //   auto read = store.LoadChat(chat);
 //   if (!read) return Complain(read.error().message);
 //   for (const reprise::Interaction& each : read->interactions) Print(each.user_message);
-class InteractionStore : public CheckpointStore, public ChatStore, public JournalStore, public QueueStore {
+class InteractionStore : public CheckpointStore, public ChatStore, public JournalStore {
  public:
+  // The messages that wait in its chats.
+  virtual QueueStore& queues() = 0;
   // The start of the chat's next turn.
   virtual Result<ChatHead> LoadHead(const ChatId& chat) {
     auto summary = LoadSummary(chat);

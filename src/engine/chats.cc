@@ -598,35 +598,32 @@ Result<ChatListEntry> Chats::Import(const IncomingChat& chat) {
       [&] { return PutMissingFiles(id, chat.files, chat.load_file); });
 }
 
+// `load` may leave a file out (nullopt).
 template <typename Load>
 Result<void> Chats::PutMissingFiles(const ChatId& chat, const std::vector<FileId>& files, const Load& load) const {
   const auto there = TRY(services_.parts.files->List(chat));
   for (const FileId& id : files) {
-    const auto is_it = [&](const FileInfo& other) { return other.id == id; };
-    if (std::ranges::any_of(there.files, is_it)) continue;
-    const auto file = TRY(load(id));
-    if (auto put = services_.parts.files->Put(chat, file); !put) return put;
+    if (std::ranges::find(there.files, id, &FileInfo::id) != there.files.end()) continue;
+    const std::optional<StoredFile> file = TRY(load(id));
+    if (file) TRY(services_.parts.files->Put(chat, *file));
   }
   return {};
 }
 
-// Copies the files that `to` lacks and that can be read; the messages tell of the others.
+// Copies the files that can be read; the messages tell of the others.
 Result<void> Chats::CopyFiles(const ChatId& from, const ChatId& to) const {
-  FileStore& store = *services_.parts.files;
-  const auto wanted = TRY(store.List(from)), there = TRY(store.List(to));
+  const auto wanted = TRY(services_.parts.files->List(from));
   bool damaged = !wanted.damaged.empty();
-  for (const FileInfo& each : wanted.files) {
-    const auto is_it = [&](const FileInfo& other) { return other.id == each.id; };
-    if (std::ranges::any_of(there.files, is_it)) continue;
-    const auto file = store.Get(from, each.id);
-    if (!file && IsNotFound(file.error())) continue;  // deleted meanwhile
-    if (!file && file.error().code == ErrorCode::kCorruption) {
-      damaged = true;
-      continue;
-    }
-    if (!file) return Fail(file.error());
-    if (auto copied = store.Put(to, *file); !copied) return copied;
-  }
+  std::vector<FileId> ids;
+  for (const FileInfo& each : wanted.files) ids.push_back(each.id);
+  TRY(PutMissingFiles(to, ids, [&](const FileId& id) -> Result<std::optional<StoredFile>> {
+    auto file = services_.parts.files->Get(from, id);
+    if (file) return *std::move(file);
+    const bool is_damaged = file.error().code == ErrorCode::kCorruption;
+    damaged = damaged || is_damaged;
+    if (is_damaged || IsNotFound(file.error())) return std::nullopt;  // or deleted meanwhile
+    return Fail(std::move(file.error()));
+  }));
   if (damaged) {
     LogWarning("damaged files of a chat were not copied", {{"from", from.str()}, {"to", to.str()}});
   }

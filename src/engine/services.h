@@ -29,7 +29,7 @@ struct EngineServices {
         approvals(delay(), Now, &changes),
         inputs(delay(), Now, &changes),
         usage_limits(parts.store, options.budget, options.prices, parts.usage),
-        queues(parts.store, &changes),
+        queues(parts.store.queues(), &changes),
         saver(parts.fallback_stores, pool, timer, options.save_timeout) {
     if (parts.changes || parts.attention) changes.OnAdded([this](const ChatChange& change) { Tell(change); });
   }

@@ -614,7 +614,7 @@ Result<Turns::RecoveredAs> Turns::RecoverOne(const InteractionRef& ref, const st
   auto run = TRY(ReadRun(ref, *content));
   if (!run) return drop();  // no client has seen any of it
   if (const std::string& queued = run->queue_id; !queued.empty()) {
-    if (auto taken = services_.parts.store.TakeQueued(ref.chat_id, queued); !taken) {
+    if (auto taken = services_.parts.store.queues().TakeQueued(ref.chat_id, queued); !taken) {
       LogError("a message that has begun could not be taken from the queue",
                {{"chat", ref.chat_id.str()}, {"code", taken.error().reason}, {"detail", taken.error().detail}});
     }

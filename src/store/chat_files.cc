@@ -33,6 +33,30 @@ Result<RecordLinks> LinksTo(const std::optional<InteractionId>& parent, const Ch
   return links;
 }
 
+std::map<InteractionId, Error> CompareRecords(const ChatId& chat, const ChatIndex* index,
+                                              const std::map<InteractionId, FoundRecord>& found, bool authenticated,
+                                              bool compares_parents) {
+  std::map<InteractionId, Error> defects;
+  const auto expect = [&](InteractionId id, const std::optional<std::string>& digest) {
+    const auto there = found.find(id);
+    if (there == found.end()) {
+      defects.emplace(id, MissingFile(chat, id));
+    } else if (digest && authenticated && *digest != there->second.digest) {
+      defects.emplace(id, NotLastVersion(chat, id));
+    }
+  };
+  if (index != nullptr) {
+    for (const auto& [number, digest] : index->leaves) expect(InteractionId::FromNumber(number), digest);
+    if (index->summary.head) expect(*index->summary.head, std::nullopt);
+  }
+  // From the newest down, so that a replaced file is not believed about its own parent.
+  for (auto one = found.rbegin(); compares_parents && one != found.rend(); ++one) {
+    const RecordLinks& links = one->second.links;
+    if (links.parent && !defects.contains(one->first)) expect(*links.parent, links.parent_digest);
+  }
+  return defects;
+}
+
 namespace {
 
 // Provider extras may be as deep as the wire allows, and lie a few levels down in the record.
@@ -232,11 +256,9 @@ Result<std::optional<ChatIndex>> ChatFiles::ReadIndex(const ChatId& chat, bool& 
   const auto text = ReadRecordText(file_system_, ChatFile(root_, chat), {.chat = chat});
   if (!text && IsNotFound(text.error())) return std::nullopt;
   if (!text) return Fail(text.error());
-  const auto record = format_->Open({.chat = chat, .interaction = std::nullopt}, *text);
-  auto index = record ? ChatIndexFromJson(chat, record->plaintext) : Fail(record.error());
+  auto index = OpenIndex(chat, *text);
   if (index) return *std::move(index);
   cut_off = IsCutOff(*text, format_->authenticated());
-  if (cut_off) return std::nullopt;
   return Fail(std::move(index.error()));
 }
 
@@ -244,7 +266,9 @@ Result<ChatOnDisk> ChatFiles::ReadChat(const ChatId& chat) const {
   // The index first: a running server writes an interaction before the index that names it, so the listing then has
   // every interaction that the index names.
   bool cut_off = false;
-  auto index = TRY(ReadIndex(chat, cut_off));
+  auto read = ReadIndex(chat, cut_off);
+  if (!read && !cut_off) return Fail(std::move(read.error()));
+  auto index = read ? *std::move(read) : std::nullopt;
   auto files = TRY(ListInteractions(chat));
   if (!index && files.checkpoints.empty() && files.journals.empty()) {
     if (!cut_off) return NoSuchChat();
@@ -406,14 +430,6 @@ Result<std::string> ChatFiles::DigestOf(const ChatId& chat, InteractionId id, st
   return format_->Open({.chat = chat, .interaction = id}, text).map([](OpenedRecord record) { return record.digest; });
 }
 
-Result<void> ChatFiles::RemoveLeaves(const RemovedBranch& removed, ChatIndex& index) const {
-  for (const InteractionId id : removed.interactions) index.leaves.erase(id.number());
-  if (!removed.new_leaf) return {};
-  auto digest = TRY(ReadDigest(index.summary.id, *removed.new_leaf));
-  index.leaves.insert_or_assign(removed.new_leaf->number(), std::move(digest));
-  return {};
-}
-
 Result<void> ChatFiles::WriteIndex(const ChatIndex& index, Durability durability) const {
   const ChatId& chat = index.summary.id;
   const std::string record = TRY(SealIndex(index));
@@ -527,49 +543,11 @@ Result<void> ChatFiles::WriteQueue(const ChatId& chat, const std::vector<QueuedM
   return ReplaceFile(file_system_, path, record).and_then([&] { return SyncNames(chat); });
 }
 
-// A read-only store must see what another process has written since.
-Result<std::vector<WaitingMessage>> FileInteractionStore::LoadQueue(const ChatId& chat) {
-  if (options_.access == Access::kServer) return queues_.Load(chat);
-  std::vector<WaitingMessage> waiting;
-  for (QueuedMessage& message : TRY(files_.ReadQueue(chat))) waiting.push_back({.message = std::move(message)});
-  return waiting;
-}
-
-Result<void> FileInteractionStore::AddQueued(const ChatId& chat, const QueuedMessage& message) {
-  TRY(CheckWritable());
-  return queues_.Add(chat, message);
-}
-
-Result<void> FileInteractionStore::ChangeQueued(const ChatId& chat, std::string_view id,
-                                                const std::string& user_message) {
-  TRY(CheckWritable());
-  return queues_.Change(chat, id, user_message);
-}
-
-Result<void> FileInteractionStore::RemoveQueued(const ChatId& chat, std::string_view id) {
-  TRY(CheckWritable());
-  return queues_.Remove(chat, id);
-}
-
-Result<void> FileInteractionStore::FailQueued(const ChatId& chat, std::string_view id, const Error& failure) {
-  return queues_.NoteFailure(chat, id, failure);
-}
-
-Result<void> FileInteractionStore::TakeQueued(const ChatId& chat, std::string_view id) {
-  TRY(CheckWritable());
-  return queues_.Take(chat, id);
-}
-
-Result<void> FileInteractionStore::ClearQueue(const ChatId& chat) {
-  TRY(CheckWritable());
-  return queues_.Clear(chat);
-}
-
-Result<std::vector<ChatId>> FileInteractionStore::ListQueues() {
-  auto chats = TRY(files_.ListChats());
+Result<std::vector<ChatId>> ChatFiles::ListQueues() const {
+  auto chats = TRY(ListChats());
   std::erase_if(chats, [&](const ChatId& chat) {
-    const auto entries = options_.file_system.ReadFile(QueueFile(options_.root, chat), kMaxRecordBytes);
-    return !entries && IsNotFound(entries.error());
+    const auto there = file_system_.ReadFile(QueueFile(root_, chat), kMaxRecordBytes);
+    return !there && IsNotFound(there.error());
   });
   return chats;
 }

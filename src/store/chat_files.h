@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -64,6 +65,18 @@ struct SealedInteraction {
   std::optional<StateLink> state_link;
 };
 
+// An interaction's readable record, as its neighbours see it.
+struct FoundRecord {
+  RecordLinks links;
+  std::string digest;
+};
+// The defects that only a comparison shows: of the records with the index (null: unreadable) and, if
+// `compares_parents`, with each other. A digest that differs means that another authentic version of the file was put
+// back.
+std::map<InteractionId, Error> CompareRecords(const ChatId& chat, const ChatIndex* index,
+                                              const std::map<InteractionId, FoundRecord>& found, bool authenticated,
+                                              bool compares_parents = true);
+
 // The numbers of a chat's files, readable or not.
 struct InteractionFiles {
   std::set<std::uint32_t> checkpoints, journals;
@@ -115,7 +128,7 @@ class ChatFiles {
   std::optional<KnownState> ReadParentState(const ChatId& chat, const RecordLinks& links) const;
   // Whether the file is still as this process wrote it, without opening the record.
   bool IsAsWritten(const ChatId& chat, InteractionId id, std::string_view digest, std::size_t file_hash) const;
-  // The content of chat.json; nullopt if there is none, or if a crash left it unfinished (`cut_off`).
+  // The content of chat.json; nullopt if there is none. `cut_off`: it fails because a crash left it unfinished.
   Result<std::optional<ChatIndex>> ReadIndex(const ChatId& chat, bool& cut_off) const;
   // The index from chat.json, completed from newer interaction files, or rebuilt from all of them if chat.json is
   // missing or cut off. kNotFound if the chat has no files.
@@ -127,6 +140,8 @@ class ChatFiles {
   // them.
   static constexpr char kQueueRecordEnd = '\0';
   Result<std::vector<QueuedMessage>> ReadQueue(const ChatId& chat) const;
+  // The chats that have one.
+  Result<std::vector<ChatId>> ListQueues() const;
   // The content of a journal's file. Empty if the file is still that of another interaction, which was saved.
   Result<JournalContent> ReadJournal(const RecordPlace& place, std::string_view text, const KeySet* keys) const;
   bool authenticated() const { return format_->authenticated(); }
@@ -142,8 +157,6 @@ class ChatFiles {
   Result<std::vector<QueuedMessage>> OpenQueue(const ChatId& chat, std::string_view text) const;
   Result<ChatIndex> OpenIndex(const ChatId& chat, std::string_view text) const;
   Result<std::string> DigestOf(const ChatId& chat, InteractionId id, std::string_view text) const;
-  // Removes the branch's leaves from the index and adds the leaf that its removal creates.
-  Result<void> RemoveLeaves(const RemovedBranch& removed, ChatIndex& index) const;
 
   // --- writing ---
   // Creates the chat's directories. Their names are not durable yet. False if the chat's existed.

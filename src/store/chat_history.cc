@@ -239,8 +239,7 @@ Result<InteractionJson> FileInteractionStore::ReadJson(const ChatId& chat, const
                                                        State wanted) {
   const auto check = [&](const std::string& digest) -> Result<void> {
     if (entry.digest.empty() || entry.digest == digest) return {};
-    return Fail(IntegrityError("rollback", {.chat = chat, .interaction = entry.id},
-                               "it is not the version that was stored last"));
+    return Fail(NotLastVersion(chat, entry.id));
   };
   if (wanted == State::kAdded) {
     auto stored = files_.ReadInteraction(chat, entry.id);

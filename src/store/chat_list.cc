@@ -45,11 +45,12 @@ void ChatList::Remove(const ChatId& chat) {
   chats_.erase(found);
 }
 
-// Chats that are new here are unread.
+// Chats that are new here, or have another version, are unread.
 Result<void> ChatList::NoteWhatIsThere() {
-  const auto add = [this](const ChatId& chat) REQUIRES(mutex_) {
-    const bool is_new = chats_.try_emplace(chat, Listed{.summary = {.id = chat}, .error = NotRead()}).second;
-    if (is_new) unread_.insert(chat);
+  const auto add = [this](const ChatVersion& now) REQUIRES(mutex_) {
+    const auto [known, is_new] = chats_.try_emplace(now.chat, Listed{.summary = {.id = now.chat}, .error = NotRead()});
+    const auto before = std::exchange(known->second.version, now.version);
+    if (is_new || before != now.version) unread_.insert(now.chat);
   };
   if (const auto changes = watch_ ? watch_->Take() : std::nullopt) {
     for (const DirectoryWatch::Change& change : *changes) {
@@ -60,20 +61,20 @@ Result<void> ChatList::NoteWhatIsThere() {
     }
     return {};
   }
-  watch_ = source_.watch();  // before the listing, so that it misses nothing
+  watch_ = source_.watch ? source_.watch() : nullptr;  // before the listing, so that it misses nothing
   auto listed = source_.list();
   if (!listed) {
     watch_.reset();
     return Fail(std::move(listed.error()));
   }
   std::set<ChatId> gone;
-  std::ranges::sort(*listed);
+  std::ranges::sort(*listed, {}, &ChatVersion::chat);
   for (const auto& [chat, known] : chats_) {
-    if (!std::ranges::binary_search(*listed, chat)) gone.insert(chat);
+    if (!std::ranges::binary_search(*listed, chat, {}, &ChatVersion::chat)) gone.insert(chat);
   }
   for (const ChatId& chat : gone) Remove(chat);
   chats_.reserve(listed->size());
-  for (const ChatId& chat : *listed) add(chat);
+  for (const ChatVersion& each : *listed) add(each);
   return {};
 }
 
@@ -170,7 +171,9 @@ Result<std::vector<UnreadableChat>> ChatList::Unreadable() {
   std::vector<UnreadableChat> unreadable;
   for (const ChatId& chat : unread_) {
     const Error& error = *chats_.at(chat).error;
-    if (!IsNotFound(error)) unreadable.push_back({chat, error});
+    if (IsNotFound(error)) continue;
+    LogError("a chat cannot be listed", {{"chat", chat.str()}, {"reason", error.reason}, {"detail", error.detail}});
+    unreadable.push_back({chat, error});
   }
   return unreadable;
 }

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -16,14 +18,22 @@
 
 namespace reprise {
 
-// The summaries of a data folder's chats in memory, newest first, so that a page of them costs what is on it. Each call
-// first reads what has changed since the one before. Thread-safe; reads the folder with its lock held.
+// A chat that is there, and its version: if that is another one, so is the summary. Where all versions are 0, only
+// Touch tells that.
+struct ChatVersion {
+  ChatVersion(ChatId id, std::int64_t its_version = 0) : chat(std::move(id)), version(its_version) {}
+  ChatId chat;
+  std::int64_t version;
+};
+
+// The summaries of a store's chats in memory, newest first, so that a page of them costs what is on it. Each call first
+// reads what has changed since the one before. Thread-safe; reads the store with its lock held.
 class ChatList {
  public:
   struct Source {
-    std::function<Result<std::vector<ChatId>>()> list;       // all that are there, readable or not
-    std::function<Result<ChatSummary>(const ChatId&)> load;  // called from several threads at once
-    std::function<std::unique_ptr<DirectoryWatch>()> watch;  // null: `list` is called each time
+    std::function<Result<std::vector<ChatVersion>>()> list;    // all that are there, readable or not
+    std::function<Result<ChatSummary>(const ChatId&)> load;    // called from several threads at once
+    std::function<std::unique_ptr<DirectoryWatch>()> watch{};  // returns null, or none: `list` is called each time
   };
   explicit ChatList(Source source) : source_(std::move(source)) {}
 
@@ -32,13 +42,14 @@ class ChatList {
 
   Result<std::vector<ChatSummary>> All();
   Result<ChatPage> Page(const std::optional<ChatPlace>& after, std::size_t limit);
-  // The chats that cannot be read, by id.
+  // The chats that cannot be read, by id. Logs each.
   Result<std::vector<UnreadableChat>> Unreadable();
 
  private:
   struct Listed {
     ChatSummary summary;
     std::optional<Error> error{};  // set: it is unread
+    std::int64_t version = 0;
     ChatPlace place() const { return ChatPlace::Of(summary); }
   };
   using Order = std::vector<Listed*>;

@@ -22,7 +22,6 @@ constexpr std::size_t kLongStatesBytes = 64u << 20, kShortStatesBytes = 512u << 
 // Each file that is prepared holds a descriptor while its interaction runs. If so many run, those cost more than a
 // save.
 constexpr std::size_t kMostPrepared = 512;
-constexpr std::size_t kEntryBytes = 512;  // the cost of keeping a state, besides its size
 
 Result<void> PrepareRoot(const FileInteractionStore::Options& options) {
   if (options.access == FileInteractionStore::Access::kFallback) return {};
@@ -53,14 +52,14 @@ FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<Dire
       sync_reach_(options_.access == Access::kServer ? options_.file_system.sync_reach(options_.root)
                                                      : SyncReach::kItself),
       files_(options_.root, MakeRecordFormat(options_.keys), options_.file_system),
-      queues_([this](const ChatId& chat) { return files_.ReadQueue(chat); },
-              [this](const ChatId& chat, const auto& messages) { return files_.WriteQueue(chat, messages); }),
+      queues_({.read = [this](const ChatId& chat) { return files_.ReadQueue(chat); },
+               .write = [this](const ChatId& chat, const auto& messages) { return files_.WriteQueue(chat, messages); },
+               .list = [this] { return files_.ListQueues(); },
+               .is_read_only = options_.access == Access::kReadOnly}),
       long_states_(kLongStatesBytes),
       short_states_(kShortStatesBytes),
       running_(options_.file_system, RunningFile(options_.root)),
-      list_({.list = [this] { return files_.ListChats(); },
-             .load = [this](const ChatId& chat) { return LoadListed(chat); },
-             .watch = [this] { return options_.file_system.Watch(options_.root); }}),
+      list_(MakeList()),
       save_preparer_({.create_file = [this](const ChatId& chat,
                                             InteractionId id) { return files_.CreateInteractionFile(chat, id); },
                       .sync_chat = [this](const ChatId& chat) { return files_.SyncChatDirectory(chat); },
@@ -146,7 +145,7 @@ Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, Hel
   const std::uint32_t last_journal = held->journals.empty() ? 0 : held->journals.rbegin()->first;
   held->next_number = std::max({last_saved, last_journal, held->index.last}) + 1;
   held->loaded = true;
-  list_.Touch(chat);  // another program may have changed it since it was listed
+  list_->Touch(chat);  // another program may have changed it since it was listed
   return !found;
 }
 
@@ -191,29 +190,25 @@ Result<bool> FileInteractionStore::MakeDirectories(const ChatId& chat, HeldChat&
 
 void FileInteractionStore::Retire(const ChatId& chat, const HeldChat& held) {
   held->retired = true;
-  list_.Touch(chat);
+  list_->Touch(chat);
   const MutexLock lock(chats_mutex_);
   const auto found = chats_.find(chat);
   if (found != chats_.end() && found->second == held.state) chats_.erase(found);
 }
 
 Result<void> FileInteractionStore::CheckWritable() const {
-  if (options_.access != Access::kReadOnly) return {};
-  return Fail(ErrorCode::kForbidden, "the data folder was opened for reading");
+  return options_.access == Access::kReadOnly ? ReadOnly() : Result<void>();
 }
 
 // --- writing ---------------------------------------------------------------------------------------------------------
 
-Result<ChatSummary> FileInteractionStore::CreateChat(const ChatId& chat, const ChatSettings& settings) {
-  TRY(CheckWritable());
+Result<void> FileInteractionStore::AddEmpty(const ChatIndex& index) {
+  const ChatId& chat = index.summary.id;
   auto held = TRY(HoldChat(chat, Missing::kLeave, Hold::kStateAndIndex));
   if (!held.created) return ChatExists();
-  ChatIndex index = held->index;
-  Apply(settings, index.summary);
-  auto made =
-      files_.CreateDirectories(chat).and_then([&](bool) { return ReplaceIndexDurably(held, std::move(index)); });
+  auto made = files_.CreateDirectories(chat).and_then([&](bool) { return ReplaceIndexDurably(held, index); });
   if (!made) Retire(chat, held);
-  return made;
+  return made.map([](const ChatSummary&) {});
 }
 
 Result<InteractionId> FileInteractionStore::ReserveInteraction(const ChatId& chat) {
@@ -344,7 +339,7 @@ Result<std::string> FileInteractionStore::SaveHeld(const Interaction& interactio
   held->parents.insert_or_assign(number, links.parent ? links.parent->number() : 0);
   AddToIndex(held->index, interaction, written->digest);
   held->numbers.insert(number);
-  list_.Touch(interaction.chat_id);
+  list_->Touch(interaction.chat_id);
   held->next_number = std::max(held->next_number, number + 1);
   if (held->unproven && held->unproven->id == interaction.id) held->unproven.reset();  // replaced
   EndJournal(interaction.chat_id, interaction.id, *held.state);
@@ -472,92 +467,6 @@ void FileInteractionStore::EndJournal(const ChatId& chat, InteractionId id, Chat
   }
 }
 
-// --- long states -----------------------------------------------------------------------------------------------------
-
-Result<StoredInteraction> FileInteractionStore::ReadWhole(const ChatId& chat, InteractionId id, Version version) {
-  auto stored = version == Version::kExpected ? ReadExpected(chat, id) : files_.ReadInteraction(chat, id);
-  if (!stored || !stored->state_link) return stored;
-  const StateTotals totals = stored->state_link->totals;
-  std::vector<Messages> parts;  // newest first; each was added to the next
-  auto known = long_states_.Find(stored->digest);
-  const bool is_kept = known.has_value();
-  AgentState& state = *stored->interaction.final_agent_state;
-  std::optional<StateLink> link = stored->state_link;
-  RecordLinks links = stored->links;
-  InteractionId child = id;
-  // When a chat is read in order, the state before this one is kept already.
-  auto before = known || !links.parent_digest ? std::nullopt : long_states_.Find(*links.parent_digest);
-  if (!known && !before) known = ShortenedTo(chat, totals);
-  if (!known) parts.push_back(std::move(state.messages));
-  if (before) known = std::move(before);
-  while (link && !known) {
-    const auto unusable = [&](std::string_view kind, std::string_view what) {
-      return Fail(IntegrityError(kind, {.chat = chat, .interaction = child}, what));
-    };
-    // Parents are older, so this ends.
-    if (!links.parent || *links.parent >= child) return unusable("auth", "its state continues that of no interaction");
-    child = *links.parent;
-    auto parent = files_.ReadInteraction(chat, child);
-    if (!parent && IsNotFound(parent.error())) return Fail(MissingFile(chat, child));
-    if (!parent) return parent;
-    if (links.parent_digest && *links.parent_digest != parent->digest) {
-      return unusable("rollback", "it is not the version that the next interaction was built on");
-    }
-    known = long_states_.Find(parent->digest);
-    if (!known && !parent->interaction.final_agent_state) return unusable("auth", "it has no state to continue");
-    if (!known) parts.push_back(std::move(parent->interaction.final_agent_state->messages));
-    link = parent->state_link;
-    links = std::move(parent->links);
-  }
-  state.messages = known ? known->state->messages : Messages();
-  for (auto part = parts.rbegin(); part != parts.rend(); ++part) state.messages.Append(*part, 0, part->size());
-  if (state.messages.size() != totals.messages) {
-    return Fail(IntegrityError("auth", {.chat = chat, .interaction = id}, "its state is not whole"));
-  }
-  if (!is_kept) KeepLong(chat, stored->digest, state, totals);
-  stored->state_link.reset();
-  return stored;
-}
-
-// An earlier state of a branch is usually the beginning of a later one that is kept.
-std::optional<KnownState> FileInteractionStore::ShortenedTo(const ChatId& chat, const StateTotals& totals) const {
-  for (const KnownState& later : long_states_.FindAll(chat.str())) {
-    if (!BeginsWith(*later.state, totals)) continue;
-    auto beginning = std::make_shared<AgentState>();
-    beginning->messages = later.state->messages;
-    beginning->messages.Truncate(totals.messages);
-    return KnownState{.totals = totals, .state = std::move(beginning)};
-  }
-  return std::nullopt;
-}
-
-std::optional<KnownState> FileInteractionStore::ParentState(const ChatId& chat, const RecordLinks& links) {
-  auto known = links.parent_digest ? long_states_.Find(*links.parent_digest) : std::nullopt;
-  return known ? known : files_.ReadParentState(chat, links);
-}
-
-void FileInteractionStore::KeepState(const Interaction& interaction, const WrittenInteraction& written) {
-  if (options_.access != Access::kServer || !interaction.final_agent_state) return;
-  const AgentState& state = *interaction.final_agent_state;
-  if (written.state_link) return KeepLong(interaction.chat_id, written.digest, state, written.state_link->totals);
-  if (!written.verbatim || written.bytes > 2 * kFullStateBytes) return;
-  short_states_.Put(
-      interaction.chat_id.str(),
-      {.interaction = interaction.id, .digest = written.digest, .file_hash = written.file_hash, .state = state},
-      kEntryBytes + MemoryOf(state));
-}
-
-// The last used states of a chat are kept: for the next turn, for an edit of the last one, and for branches that are
-// read side by side. They share their messages.
-void FileInteractionStore::KeepLong(const ChatId& chat, const std::string& digest, const AgentState& state,
-                                    StateTotals totals) {
-  auto copy = std::make_shared<const AgentState>(state);
-  const std::size_t bytes = kEntryBytes + totals.bytes + totals.messages * sizeof(Message);
-  long_states_.Put(digest, {.totals = std::move(totals), .state = std::move(copy)}, bytes, chat.str());
-}
-
-std::size_t FileInteractionStore::kept_bytes() const { return long_states_.bytes() + short_states_.bytes(); }
-
 Result<RecordLinks> FileInteractionStore::LinksFor(const Interaction& interaction, const HeldChat& held) {
   const auto& parent = interaction.parent_id;
   const bool is_elsewhere = parent && !held->numbers.contains(parent->number());
@@ -585,7 +494,7 @@ Result<ChatSummary> FileInteractionStore::ReplaceIndexDurably(HeldChat& held, Ch
   held->index_on_disk = true;
   held->index_durable = true;
   held->index = std::move(index);
-  list_.Touch(held->index.summary.id);
+  list_->Touch(held->index.summary.id);
   return held->index.summary;
 }
 
@@ -613,39 +522,19 @@ void FileInteractionStore::WriteIndex(const ChatId& chat, IndexNeed need) {
   }
 }
 
-Result<ChatSummary> FileInteractionStore::ChangeChat(const ChatId& chat, const ChatSettings& settings) {
-  TRY(CheckWritable());
+Result<ChatSummary> FileInteractionStore::ChangeIndex(const ChatId& chat, bool, const IndexChange& change) {
   auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kStateAndIndex));
   ChatIndex index = held->index;
-  ApplySettings(index, settings);
+  TRY(change(index));
   return ReplaceIndexDurably(held, std::move(index));
 }
 
-Result<ChatSummary> FileInteractionStore::MoveHead(const ChatId& chat, InteractionId head) {
-  TRY(CheckWritable());
-  // A chat must not end at an unreadable interaction. (Numbered files never change, so this needs no lock.)
-  const auto interaction = TRY(LoadInteraction(chat, head));
+Result<void> FileInteractionStore::MoveToTrash(const ChatId& chat, const std::vector<InteractionId>& interactions) {
   auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kStateAndIndex));
-  if (!held->numbers.contains(head.number())) return NoSuchInteraction();
-  ChatIndex index = held->index;
-  SetHead(index, interaction);
-  return ReplaceIndexDurably(held, std::move(index));
-}
-
-Result<std::vector<InteractionId>> FileInteractionStore::RemoveBranch(const ChatId& chat, InteractionId from) {
-  TRY(CheckWritable());
-  const Chat whole = TRY(LoadChat(chat));
-  const RemovedBranch removed = TRY(BranchToRemove(whole, from));
-  auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kStateAndIndex));
-  ChatIndex index = held->index;
-  TRY(files_.RemoveLeaves(removed, index));
-  // First the index stops naming them. If the process ends here, they are still superseded and can be removed again.
-  TRY(ReplaceIndexDurably(held, std::move(index)));
-  TRY(files_.MoveToTrash(chat, removed.interactions));
-  short_states_.Take(chat.str());
-  long_states_.Drop(chat.str());
+  TRY(files_.MoveToTrash(chat, interactions));
+  DropStates(chat);
   Retire(chat, held);  // the next call reads the disk
-  return removed.interactions;
+  return {};
 }
 
 Result<void> FileInteractionStore::DeleteChat(const ChatId& chat) {
@@ -659,8 +548,7 @@ Result<void> FileInteractionStore::DeleteChat(const ChatId& chat) {
   }
   auto moved = files_.MoveToTrash(chat);
   queues_.Forget(chat);
-  short_states_.Take(chat.str());
-  long_states_.Drop(chat.str());
+  DropStates(chat);
   if (held) Retire(chat, *held);  // even if only the sync failed, so that the disk is read again
   if (!moved && IsNotFound(moved.error())) return NoSuchChat();
   return moved;
@@ -671,251 +559,6 @@ Result<void> FileInteractionStore::CreateFallbackRoot() {
   TRY(CheckPrivateDirectory(options_.root));
   TRY(CreateDirectories(options_.file_system, options_.root));
   return CheckPrivateDirectory(options_.root);
-}
-
-// --- reading ---------------------------------------------------------------------------------------------------------
-
-Result<FileInteractionStore::Snapshot> FileInteractionStore::TakeSnapshot(const ChatId& chat) {
-  const auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kState));
-  return Snapshot{.index = held->index, .numbers = held->numbers, .left = LeftOf(*held.state)};
-}
-
-template <typename Read, typename IsWhole>
-auto FileInteractionStore::InOneLife(const ChatId& chat, Read read, IsWhole is_whole) -> decltype(read()) {
-  for (;;) {
-    const auto before = FindState(chat);
-    auto result = read();
-    if (is_whole(result) || options_.access == Access::kReadOnly) return result;
-    // A deletion holds the chat's lock, so this waits for its end. If no state was known before, the chat may have been
-    // another one as well.
-    const auto held = HoldChat(chat, Missing::kFail, Hold::kState);
-    const bool gone = !held && IsNotFound(held.error()) && options_.access == Access::kServer;
-    if (gone && (result || !IsNotFound(result.error()))) return NoSuchChat();
-    if (!held || held->state == before) return result;
-  }
-}
-
-template <typename Read>
-auto FileInteractionStore::InOneLife(const ChatId& chat, Read read) -> decltype(read()) {
-  return InOneLife(chat, read, [](const auto& result) { return result.has_value(); });
-}
-
-// Whether the index or a stored interaction says that this one exists.
-bool FileInteractionStore::IsExpected(const ChatId& chat, InteractionId id) {
-  const auto snapshot = TakeSnapshot(chat);
-  if (!snapshot) return false;
-  const auto& [index, numbers, left] = *snapshot;
-  const bool known = numbers.contains(id.number()) || index.leaves.contains(id.number()) || index.summary.head == id;
-  return known || std::any_of(numbers.upper_bound(id.number()), numbers.end(), [&](std::uint32_t number) {
-           const auto links = files_.ReadLinks(chat, InteractionId::FromNumber(number));
-           return links && links->parent == id;
-         });
-}
-
-std::optional<std::string> FileInteractionStore::ExpectedDigest(const ChatId& chat, InteractionId id) {
-  const std::uint32_t number = id.number();
-  // A read-only store remembers nothing and would search the chat each time, so it knows only what the index says.
-  if (options_.access == Access::kReadOnly) {
-    bool cut_off = false;
-    const auto index = files_.ReadIndex(chat, cut_off);
-    if (!index || !*index) return std::nullopt;
-    const auto leaf = (*index)->leaves.find(number);
-    return leaf == (*index)->leaves.end() ? std::nullopt : std::optional(leaf->second);
-  }
-  std::map<std::uint32_t, std::string> leaves, named;
-  std::set<std::uint32_t> numbers;
-  std::uint32_t named_from = 0;
-  std::shared_ptr<ChatState> asked;
-  {
-    const auto held = HoldChat(chat, Missing::kFail, Hold::kState);
-    if (!held) return std::nullopt;  // interactions can be read even if the index cannot
-    const ChatState& state = *held->state;
-    if (const auto leaf = state.index.leaves.find(number); leaf != state.index.leaves.end()) return leaf->second;
-    if (const auto known = state.named.find(number); known != state.named.end()) return known->second;
-    if (number + 1 >= state.named_from || options_.access == Access::kFallback) return std::nullopt;
-    leaves = state.index.leaves;
-    named = state.named;
-    numbers = state.numbers;
-    named_from = state.named_from;
-    asked = held->state;
-  }
-  // From the newest down, so that the digest of nearly every file is known before it is read: such a file is believed
-  // without decryption, and a replaced file is not believed about its own parent.
-  const auto newest = numbers.lower_bound(named_from);
-  for (auto one = std::make_reverse_iterator(newest); one != numbers.rend() && *one > number; ++one) {
-    const InteractionId later = InteractionId::FromNumber(*one);
-    const auto leaf = leaves.find(*one);
-    const auto successor = named.find(*one);
-    const auto links = leaf != leaves.end()       ? files_.ReadLinks(chat, later, leaf->second)
-                       : successor != named.end() ? files_.ReadLinks(chat, later, successor->second)
-                                                  : files_.ReadLinks(chat, later);
-    if (links && links->parent && links->parent_digest)
-      named.try_emplace(links->parent->number(), *links->parent_digest);
-  }
-  const auto found = named.find(number);
-  const auto digest = found == named.end() ? std::nullopt : std::optional(found->second);
-  const auto held = HoldChat(chat, Missing::kFail, Hold::kState);
-  if (held && held->state == asked && (*held)->named_from > number + 1) {
-    (*held)->named.merge(named);
-    (*held)->named_from = number + 1;
-  }
-  return digest;
-}
-
-Result<void> FileInteractionStore::CheckVersion(const ChatId& chat, InteractionId id, const std::string& digest) {
-  if (!files_.authenticated()) return {};
-  const auto expected = ExpectedDigest(chat, id);
-  if (!expected || *expected == digest) return {};
-  return Fail(
-      IntegrityError("rollback", {.chat = chat, .interaction = id}, "it is not the version that was stored last"));
-}
-
-Result<std::optional<AgentState>> FileInteractionStore::LoadFinalState(const ChatId& chat, InteractionId id) {
-  // Taken out, because the turn that asks for it will save the next one.
-  if (auto kept = short_states_.Take(chat.str()); kept && kept->interaction == id) {
-    if (files_.IsAsWritten(chat, id, kept->digest, kept->file_hash)) return std::move(kept->state);
-  }
-  return LoadInteraction(chat, id).map(
-      [](Interaction interaction) { return std::move(interaction.final_agent_state); });
-}
-
-Result<Interaction> FileInteractionStore::LoadInteraction(const ChatId& chat, InteractionId id) {
-  return ReadOne(chat, id, [&] {
-    return ReadWhole(chat, id, Version::kExpected).map([](StoredInteraction stored) {
-      return std::move(stored.interaction);
-    });
-  });
-}
-
-Result<AddedInteraction> FileInteractionStore::LoadAdded(const ChatId& chat, InteractionId id) {
-  return ReadOne(chat, id, [&] {
-    return ReadExpected(chat, id).map([&](StoredInteraction stored) { return Added(chat, std::move(stored)); });
-  });
-}
-
-template <typename Read>
-auto FileInteractionStore::ReadOne(const ChatId& chat, InteractionId id, Read read) -> decltype(read()) {
-  return InOneLife(chat, [&]() -> decltype(read()) {
-    auto stored = read();
-    if (stored || !IsNotFound(stored.error())) return stored;
-    return Fail(WhyNotThere(chat, id));
-  });
-}
-
-Result<StoredInteraction> FileInteractionStore::ReadExpected(const ChatId& chat, InteractionId id) {
-  auto stored = TRY(files_.ReadInteraction(chat, id));
-  TRY(CheckVersion(chat, id, stored.digest));
-  return stored;
-}
-
-// The record of a long state names its additions. A state in a single file is compared with its parent's.
-AddedInteraction FileInteractionStore::Added(const ChatId& chat, StoredInteraction stored) {
-  Interaction& interaction = stored.interaction;
-  if (stored.state_link) return {std::move(interaction), stored.state_link->kept};
-  if (!interaction.parent_id || !interaction.final_agent_state) return {std::move(interaction)};
-  const auto parent = ReadWhole(chat, *interaction.parent_id, Version::kAny);
-  const bool is_known = parent && parent->interaction.final_agent_state &&
-                        (!stored.links.parent_digest || *stored.links.parent_digest == parent->digest);
-  if (!is_known) return {std::move(interaction)};
-  return AddedTo(*parent->interaction.final_agent_state, std::move(interaction));
-}
-
-Result<ChatSummary> FileInteractionStore::LoadSummary(const ChatId& chat) {
-  const auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kState));
-  return held->index.summary;
-}
-
-Result<std::optional<AgentState>> FileInteractionStore::LoadPreviousState(const ChatId& chat, InteractionId id) {
-  return InOneLife(chat, [&] { return ReadPreviousState(chat, id); });
-}
-
-Result<std::optional<AgentState>> FileInteractionStore::ReadPreviousState(const ChatId& chat, InteractionId id) {
-  const auto links = files_.ReadLinks(chat, id);
-  if (!links && IsNotFound(links.error())) return Fail(WhyNotThere(chat, id));
-  if (!links) return Fail(links.error());
-  if (!links->parent) return std::optional<AgentState>();
-  auto parent = ReadWhole(chat, *links->parent, Version::kAny);
-  if (!parent && IsNotFound(parent.error())) return Fail(MissingFile(chat, *links->parent));
-  if (!parent) return Fail(std::move(parent.error()));
-  if (links->parent_digest && *links->parent_digest != parent->digest) {
-    // Unless this one was replaced and names another history.
-    const auto own = files_.ReadDigest(chat, id);
-    TRY(own ? CheckVersion(chat, id, *own) : Result<void>());
-    return Fail(IntegrityError("rollback", {.chat = chat, .interaction = *links->parent},
-                               "it is not the version that the next interaction was built on"));
-  }
-  return std::move(parent->interaction.final_agent_state);
-}
-
-Result<Chat> FileInteractionStore::LoadChat(const ChatId& chat) {
-  return InOneLife(
-      chat, [&] { return ReadAll(chat); }, [](const Result<Chat>& read) { return read && read->damaged.empty(); });
-}
-
-Result<Chat> FileInteractionStore::ReadAll(const ChatId& chat) {
-  const auto snapshot = TRY(TakeSnapshot(chat));
-  const auto& [index, numbers, left] = snapshot;
-  // Without a lock: a stored interaction does not change, and a long history must not hold up a save.
-  Chat result{.summary = index.summary, .interactions = {}, .damaged = DamagedRuns(chat, left)};
-  std::vector<StoredInteraction> stored;
-  for (const std::uint32_t number : numbers) {
-    const InteractionId id = InteractionId::FromNumber(number);
-    auto read = files_.ReadInteraction(chat, id);
-    if (read) {
-      if (read->state_link) read->interaction.final_agent_state.reset();
-      stored.push_back(*std::move(read));
-    } else if (read.error().code == ErrorCode::kCorruption) {
-      result.damaged.push_back(
-          {.id = id, .error = std::move(read.error()), .parent_id = files_.ClaimedParent(chat, id)});
-    } else if (IsNotFound(read.error())) {
-      result.damaged.push_back({.id = id, .error = MissingFile(chat, id), .parent_id = {}});
-    } else {
-      return Fail(std::move(read.error()));
-    }
-    TRY(CountStep(options_.reads));
-  }
-  CheckHistory(index, stored, result);
-  for (StoredInteraction& one : stored) {
-    const bool damaged = std::ranges::any_of(
-        result.damaged, [&](const DamagedInteraction& other) { return other.id == one.interaction.id; });
-    if (!damaged) result.interactions.push_back(std::move(one.interaction));
-  }
-  return result;
-}
-
-// Checks the stored interactions against the index and against each other. A digest that differs means that another
-// authentic version of the file was put back.
-void FileInteractionStore::CheckHistory(const ChatIndex& index, const std::vector<StoredInteraction>& stored,
-                                        Chat& chat) const {
-  std::map<std::uint32_t, const StoredInteraction*> by_number;
-  for (const StoredInteraction& one : stored) by_number[one.interaction.id.number()] = &one;
-  std::map<std::uint32_t, Error> found;
-  const ChatId& chat_id = chat.summary.id;
-  const auto expect = [&](InteractionId id, const std::optional<std::string>& digest) {
-    const auto there = by_number.find(id.number());
-    if (there == by_number.end()) {
-      found.emplace(id.number(), MissingFile(chat_id, id));
-    } else if (digest && files_.authenticated() && *digest != there->second->digest) {
-      found.emplace(id.number(), IntegrityError("rollback", {.chat = chat_id, .interaction = id},
-                                                "it is not the version that was stored last"));
-    }
-  };
-  for (const auto& [number, digest] : index.leaves) expect(InteractionId::FromNumber(number), digest);
-  if (index.summary.head) expect(*index.summary.head, std::nullopt);
-  // From the newest down, so that a replaced file is not believed about its own parent. In a fallback folder the
-  // parents are elsewhere.
-  if (options_.access != Access::kFallback) {
-    for (auto one = stored.rbegin(); one != stored.rend(); ++one) {
-      const bool believed = !found.contains(one->interaction.id.number());
-      if (one->links.parent && believed) expect(*one->links.parent, one->links.parent_digest);
-    }
-  }
-  for (const DamagedInteraction& known : chat.damaged) found.erase(known.id.number());
-  for (auto& [number, error] : found) {
-    const InteractionId id = InteractionId::FromNumber(number);
-    chat.damaged.push_back({.id = id, .error = std::move(error), .parent_id = files_.ClaimedParent(chat_id, id)});
-  }
-  std::ranges::sort(chat.damaged, {}, &DamagedInteraction::id);
 }
 
 }  // namespace reprise

@@ -15,14 +15,13 @@
 #include "reprise/file_system.h"
 #include "reprise/interaction_store.h"
 #include "store/chat_files.h"
-#include "store/chat_index.h"
-#include "store/chat_list.h"
 #include "store/data_folder.h"
 #include "store/file_journal.h"
 #include "store/linked_state.h"
 #include "store/object_store.h"
 #include "store/running_list.h"
 #include "store/save_preparer.h"
+#include "store/stored_chats.h"
 #include "store/whole_queues.h"
 
 namespace reprise {
@@ -32,7 +31,7 @@ namespace reprise {
 //
 // The interaction's file is the commit: SaveInteraction returns when it is durable, and chat.json follows a moment
 // later, many saves in one write. When a process first uses a chat, it finds in the files what chat.json lacks.
-class FileInteractionStore final : public InteractionStore, public HistorySource {
+class FileInteractionStore : public StoredChats, public HistorySource {
  public:
   enum class Access {
     kServer,    // owns the folder: creates it, locks it, keeps the content of chat.json in memory
@@ -61,7 +60,6 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   FileInteractionStore(const FileInteractionStore&) = delete;  // its thread refers to it
   FileInteractionStore& operator=(const FileInteractionStore&) = delete;
 
-  Result<ChatSummary> CreateChat(const ChatId& chat, const ChatSettings& settings) override;
   Result<InteractionId> ReserveInteraction(const ChatId& chat) override;
   Result<void> SaveInteraction(const Interaction& interaction) override;
   // The same, and returns the digest of the record. With a link, the state has only the messages that it adds to its
@@ -72,14 +70,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   Result<std::vector<InteractionRef>> ListUnfinished() override;
   Result<JournalContent> ReadJournal(const ChatId& chat, InteractionId id) override;
   Result<void> DropJournal(const ChatId& chat, InteractionId id) override;
-  Result<std::vector<WaitingMessage>> LoadQueue(const ChatId& chat) override;
-  Result<void> AddQueued(const ChatId& chat, const QueuedMessage& message) override;
-  Result<void> ChangeQueued(const ChatId& chat, std::string_view id, const std::string& user_message) override;
-  Result<void> RemoveQueued(const ChatId& chat, std::string_view id) override;
-  Result<void> FailQueued(const ChatId& chat, std::string_view id, const Error& failure) override;
-  Result<void> TakeQueued(const ChatId& chat, std::string_view id) override;
-  Result<void> ClearQueue(const ChatId& chat) override;
-  Result<std::vector<ChatId>> ListQueues() override;
+  QueueStore& queues() override { return queues_; }
   Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) override;
   Result<AddedInteraction> LoadAdded(const ChatId& chat, InteractionId id) override;
   Result<Chat> LoadChat(const ChatId& chat) override;
@@ -90,29 +81,22 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   Result<ChatSummary> LoadSummary(const ChatId& chat) override;
   Result<std::optional<AgentState>> LoadFinalState(const ChatId& chat, InteractionId id) override;
   Result<std::optional<AgentState>> LoadPreviousState(const ChatId& chat, InteractionId id) override;
-  Result<std::vector<ChatSummary>> ListChats() override;
-  Result<ChatPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit) override;
-  Result<std::vector<UnreadableChat>> ListUnreadableChats() override;
-  Result<ChatSummary> ChangeChat(const ChatId& chat, const ChatSettings& settings) override;
-  Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) override;
   Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                const std::optional<std::string>& title) override;
-  Result<ChatSummary> ImportChat(const IncomingChat& chat) override;
   Result<void> DeleteChat(const ChatId& chat) override;
-  Result<std::vector<InteractionId>> RemoveBranch(const ChatId& chat, InteractionId from) override;
   Result<std::vector<TrashEntry>> ListTrash() override;
   Result<ChatSummary> RestoreChat(const ChatId& chat, const std::string& entry) override;
 
   // Writes the server's URL into the folder's lock file (DirectoryLock::NoteUrl).
   void NoteUrl(std::string_view url);
 
-  // CopyUpTo with its interactions, each in the version that the next was built on, and all readable files and blobs.
-  // `from` is this store, or one that reads through it.
-  Result<IncomingChat> CopyOfBranch(InteractionStore& from, const ChatId& source, InteractionId last,
-                                    const ChatId& chat, const std::optional<std::string>& title);
-
   // The memory that the states kept for the next turns take.
   std::size_t kept_bytes() const;
+
+ protected:
+  // For a store that is one but for its writes: it opens this one as kReadOnly.
+  explicit FileInteractionStore(Options options, std::unique_ptr<DirectoryLock> lock = nullptr);
+  const ChatFiles& records() const { return files_; }
 
  private:
   // One chat in memory. Lock order: index_mutex, mutex, then the store's chats_mutex_.
@@ -165,9 +149,15 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
     ChatState* operator->() const { return state.get(); }
   };
 
-  explicit FileInteractionStore(Options options, std::unique_ptr<DirectoryLock> lock);
-
-  Result<void> CheckWritable() const;
+  Result<void> CheckWritable() const override;
+  std::shared_ptr<ChatList> List() override;
+  Result<std::string> ReadDigest(const ChatId& chat, InteractionId id) override { return files_.ReadDigest(chat, id); }
+  Result<IncomingChat> CopyOfBranch(const ChatId& source, InteractionId last, const ChatId& chat,
+                                    const std::optional<std::string>& title) override;
+  Result<void> AddEmpty(const ChatIndex& index) override;
+  Result<ChatSummary> AddWhole(const IncomingChat& chat) override;
+  Result<ChatSummary> ChangeIndex(const ChatId& chat, bool while_running, const IndexChange& change) override;
+  Result<void> MoveToTrash(const ChatId& chat, const std::vector<InteractionId>& interactions) override;
   Result<void> CreateFallbackRoot();
   Result<HeldChat> HoldChat(const ChatId& chat, Missing missing, Hold hold);
   std::shared_ptr<ChatState> StateOf(const ChatId& chat);
@@ -238,7 +228,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   Result<InteractionJson> ReadJson(const ChatId& chat, const ChatOutline::Entry& entry, State state);
   // The summary for a list, without keeping the chat in memory.
   Result<ChatSummary> LoadListed(const ChatId& chat);
-  Result<ChatSummary> AddWhole(const IncomingChat& chat);
+  std::shared_ptr<ChatList> MakeList();
   Result<std::vector<InteractionId>> BranchUpTo(const ChatId& chat, InteractionId last);
   void CheckHistory(const ChatIndex& index, const std::vector<StoredInteraction>& stored, Chat& chat) const;
 
@@ -252,15 +242,16 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   std::optional<KnownState> ShortenedTo(const ChatId& chat, const StateTotals& totals) const;
   std::optional<KnownState> ParentState(const ChatId& chat, const RecordLinks& links);
   void KeepState(const Interaction& interaction, const WrittenInteraction& written);
+  void DropStates(const ChatId& chat) { short_states_.Take(chat.str()), long_states_.Drop(chat.str()); }
   void KeepLong(const ChatId& chat, const std::string& digest, const AgentState& state, StateTotals totals);
 
   const ChatFiles files_;
-  WholeQueues queues_;                  // synchronises itself
-  StateCache<KnownState> long_states_;  // synchronises itself
-  StateCache<KeptState> short_states_;  // synchronises itself; the last one saved in each chat
-  RunningList running_;                 // synchronises itself
-  ChatList list_;                       // synchronises itself; of kServer
-  Mutex fork_mutex_;                    // held while a whole chat is added; taken before a chat's locks
+  WholeQueues queues_;                    // synchronises itself
+  StateCache<KnownState> long_states_;    // synchronises itself
+  StateCache<KeptState> short_states_;    // synchronises itself; the last one saved in each chat
+  RunningList running_;                   // synchronises itself
+  const std::shared_ptr<ChatList> list_;  // of kServer
+  Mutex fork_mutex_;                      // held while a whole chat is added; taken before a chat's locks
   Mutex chats_mutex_;
   std::unordered_map<ChatId, std::shared_ptr<ChatState>> chats_ GUARDED_BY(chats_mutex_);
   SavePreparer save_preparer_;  // after what its thread uses

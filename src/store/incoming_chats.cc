@@ -391,27 +391,10 @@ Result<std::vector<InteractionId>> FileInteractionStore::BranchUpTo(const ChatId
   return branch;
 }
 
-Result<ChatSummary> FileInteractionStore::ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
-                                                   const std::optional<std::string>& title) {
-  TRY(CheckWritable());
-  for (;;) {
-    TRY(LoadSummary(source));
-    const auto before = FindState(source);
-    auto copied = CopyOfBranch(*this, source, last, chat, title).and_then([&](const IncomingChat& copy) {
-      return AddWhole(copy);
-    });
-    if (copied || IsNotFound(copied.error()) || copied.error().Is(Reason::kChatExists)) return copied;
-    // A source that was deleted meanwhile is neither damage nor a failure of the disk.
-    const auto held = HoldChat(source, Missing::kFail, Hold::kState);
-    if (!held && IsNotFound(held.error())) return Fail(held.error());
-    if (!held || held->state == before) return copied;
-  }
-}
-
-Result<IncomingChat> FileInteractionStore::CopyOfBranch(InteractionStore& from, const ChatId& source,
-                                                        InteractionId last, const ChatId& chat,
+// Each interaction in the version that the next was built on.
+Result<IncomingChat> FileInteractionStore::CopyOfBranch(const ChatId& source, InteractionId last, const ChatId& chat,
                                                         const std::optional<std::string>& title) {
-  IncomingChat copy = TRY(CopyUpTo(from, source, last, chat, title));
+  IncomingChat copy = TRY(CopyUpTo(*this, source, last, chat, title));
   copy.interactions = TRY(BranchUpTo(source, last));
   // Unreadable files are left out: a fork copies interactions, and the files that these name may be gone anyway.
   const SealedFileStore::Options place{
@@ -439,11 +422,6 @@ Result<ChatSummary> FileInteractionStore::AddWhole(const IncomingChat& incoming)
   queues_.Forget(chat);
   if (!added) return Fail(std::move(added.error()));
   return LoadSummary(chat);
-}
-
-Result<ChatSummary> FileInteractionStore::ImportChat(const IncomingChat& chat) {
-  TRY(CheckWritable());
-  return AddWhole(chat);
 }
 
 }  // namespace reprise

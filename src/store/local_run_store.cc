@@ -113,7 +113,7 @@ Result<std::unique_ptr<RunHold>> LocalRunStore::BeginClaimed(const RunBeginning&
     }
   }
   if (beginning.queued) {
-    if (auto taken = store_.TakeQueued(chat, beginning.queued->id); !taken) {
+    if (auto taken = store_.queues().TakeQueued(chat, beginning.queued->id); !taken) {
       LogError("a started message could not be removed from the queue's file; the next change of the queue does it",
                {{"chat", chat.str()}, {"code", taken.error().reason}, {"detail", taken.error().detail}});
     }
@@ -123,7 +123,7 @@ Result<std::unique_ptr<RunHold>> LocalRunStore::BeginClaimed(const RunBeginning&
 }
 
 Result<void> LocalRunStore::CheckWaits(const ChatId& chat, const QueuedRef& queued) {
-  for (const WaitingMessage& each : TRY(store_.LoadQueue(chat))) {
+  for (const WaitingMessage& each : TRY(store_.queues().LoadQueue(chat))) {
     if (each.message.id != queued.id) continue;
     if (each.version == queued.version) return {};
     return Fail(Reason::kNotNext, "the message was changed meanwhile");

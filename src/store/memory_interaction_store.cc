@@ -20,12 +20,10 @@ MemoryInteractionStore::StoredChat& MemoryInteractionStore::FindOrCreate(const C
   return chats_.try_emplace(chat, StoredChat{.index = NewIndex(chat), .interactions = {}}).first->second;
 }
 
-Result<ChatSummary> MemoryInteractionStore::CreateChat(const ChatId& chat, const ChatSettings& settings) {
+Result<void> MemoryInteractionStore::AddEmpty(const ChatIndex& index) {
   const MutexLock lock(mutex_);
-  if (chats_.contains(chat)) return ChatExists();
-  ChatSummary& summary = FindOrCreate(chat).index.summary;
-  Apply(settings, summary);
-  return summary;
+  const bool is_new = chats_.emplace(index.summary.id, StoredChat{.index = index, .interactions = {}}).second;
+  return is_new ? Result<void>() : ChatExists();
 }
 
 Result<InteractionId> MemoryInteractionStore::ReserveInteraction(const ChatId& chat) {
@@ -93,41 +91,33 @@ Result<std::optional<AgentState>> MemoryInteractionStore::LoadPreviousState(cons
   return LoadInteraction(chat, *interaction.parent_id).map([](Interaction parent) { return parent.final_agent_state; });
 }
 
-Result<std::vector<ChatSummary>> MemoryInteractionStore::ListChats() {
-  const MutexLock lock(mutex_);
-  std::vector<ChatSummary> summaries;
-  for (const auto& [id, chat] : chats_) summaries.push_back(chat.index.summary);
-  std::ranges::sort(summaries, [](const ChatSummary& a, const ChatSummary& b) {
-    return ChatPlace::Of(a).IsBefore(ChatPlace::Of(b));
-  });
-  return summaries;
+std::shared_ptr<ChatList> MemoryInteractionStore::List() {
+  return std::make_shared<ChatList>(ChatList::Source{.list = [this]() -> Result<std::vector<ChatVersion>> {
+                                                       const MutexLock lock(mutex_);
+                                                       std::vector<ChatVersion> chats;
+                                                       for (const auto& [id, chat] : chats_) chats.emplace_back(id);
+                                                       return chats;
+                                                     },
+                                                     .load = [this](const ChatId& chat) { return LoadSummary(chat); }});
 }
 
-Result<ChatSummary> MemoryInteractionStore::ChangeChat(const ChatId& chat, const ChatSettings& settings) {
+Result<ChatSummary> MemoryInteractionStore::ChangeIndex(const ChatId& chat, bool, const IndexChange& change) {
   const MutexLock lock(mutex_);
   const auto found = TRY(Find(chat));
-  ApplySettings(found->index, settings);
+  TRY(change(found->index));
   return found->index.summary;
 }
 
-Result<ChatSummary> MemoryInteractionStore::MoveHead(const ChatId& chat, InteractionId head) {
-  const MutexLock lock(mutex_);
-  const auto found = TRY(Find(chat));
-  if (!found->interactions.contains(head)) return NoSuchInteraction();
-  SetHead(found->index, found->interactions.at(head));
-  return found->index.summary;
-}
-
-Result<ChatSummary> MemoryInteractionStore::ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
-                                                     const std::optional<std::string>& title) {
+Result<IncomingChat> MemoryInteractionStore::CopyOfBranch(const ChatId& source, InteractionId last, const ChatId& chat,
+                                                          const std::optional<std::string>& title) {
   IncomingChat copy = TRY(CopyUpTo(*this, source, last, chat, title));
   for (std::optional<InteractionId> id = last; id; id = TRY(LoadInteraction(source, *id)).parent_id) {
     copy.interactions.insert(copy.interactions.begin(), *id);
   }
-  return ImportChat(copy);
+  return copy;
 }
 
-Result<ChatSummary> MemoryInteractionStore::ImportChat(const IncomingChat& chat) {
+Result<ChatSummary> MemoryInteractionStore::AddWhole(const IncomingChat& chat) {
   StoredChat stored{.index = NewIndex(chat.summary.id), .interactions = {}, .queue = chat.queue};
   for (const InteractionId id : chat.interactions) {
     auto loaded = TRY(chat.load(id));
@@ -142,13 +132,11 @@ Result<ChatSummary> MemoryInteractionStore::ImportChat(const IncomingChat& chat)
   return place->second.index.summary;
 }
 
-Result<std::vector<InteractionId>> MemoryInteractionStore::RemoveBranch(const ChatId& chat, InteractionId from) {
-  const Chat whole = TRY(LoadChat(chat));
-  RemovedBranch removed = TRY(BranchToRemove(whole, from));
+Result<void> MemoryInteractionStore::MoveToTrash(const ChatId& chat, const std::vector<InteractionId>& interactions) {
   const MutexLock lock(mutex_);
   const auto found = TRY(Find(chat));
-  for (const InteractionId id : removed.interactions) found->interactions.erase(id);
-  return std::move(removed.interactions);
+  for (const InteractionId id : interactions) found->interactions.erase(id);
+  return {};
 }
 
 Result<void> MemoryInteractionStore::DeleteChat(const ChatId& chat) {

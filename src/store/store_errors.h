@@ -15,12 +15,20 @@ inline tl::unexpected<Error> NoSuchInteraction() {
 
 inline tl::unexpected<Error> NoSuchChat() { return Fail(ErrorCode::kNotFound, "no such chat"); }
 
+inline tl::unexpected<Error> ReadOnly() {
+  return Fail(ErrorCode::kForbidden, "the data folder was opened for reading");
+}
+
 inline tl::unexpected<Error> NoneWaits() { return Fail(ErrorCode::kNotFound, "no such message waits in this chat"); }
 
 inline tl::unexpected<Error> Dequeued() { return Fail(Reason::kDequeued, "the message was removed from the queue"); }
 
 inline Error MissingFile(const ChatId& chat, InteractionId id) {
   return IntegrityError("missing", {.chat = chat, .interaction = id}, "the file is gone");
+}
+
+inline Error NotLastVersion(const ChatId& chat, InteractionId id) {
+  return IntegrityError("rollback", {.chat = chat, .interaction = id}, "it is not the version that was stored last");
 }
 
 inline tl::unexpected<Error> ChatExists() { return Fail(Reason::kChatExists, "there is a chat of this name already"); }

@@ -42,11 +42,8 @@ Result<std::vector<TrashEntry>> ChatFiles::ListTrash() const {
     const auto name = each.is_directory ? ParseTrashName(each.name) : std::nullopt;
     if (!name) continue;
     const std::string folder = trash + "/" + each.name;
-    const RecordPlace place{.chat = name->chat};
-    const auto index =
-        ReadRecordText(file_system_, folder + "/chat.json", place)
-            .and_then([&](const std::string& text) { return format_->Open(place, text); })
-            .and_then([&](const OpenedRecord& record) { return ChatIndexFromJson(name->chat, record.plaintext); });
+    const auto index = ReadRecordText(file_system_, folder + "/chat.json", {.chat = name->chat})
+                           .and_then([&](const std::string& text) { return OpenIndex(name->chat, text); });
     entries.push_back({.id = each.name,
                        .chat_id = name->chat,
                        .title = index ? std::optional(index->summary.title) : std::nullopt,
@@ -121,8 +118,7 @@ Result<ChatSummary> FileInteractionStore::RestoreChat(const ChatId& chat, const 
   if (!held) return Fail(std::move(held.error()));
   if (!held->created) return ChatExists();
   auto restored = files_.TakeFromTrash(chat, entry);
-  short_states_.Take(chat.str());
-  long_states_.Drop(chat.str());
+  DropStates(chat);
   queues_.Forget(chat);
   Retire(chat, *held);
   return restored.map([](const ChatOnDisk& on_disk) { return on_disk.index.summary; });

@@ -139,21 +139,14 @@ class ChatCheck {
   }
 
   void ReadIndex() {
-    const std::string name = RecordName(chat_, std::nullopt);
-    const auto text = ReadRecordText(file_system_, ChatFile(root_, chat_), {.chat = chat_});
-    if (!text && IsNotFound(text.error())) return;
-    has_index_ = true;
+    auto index = files_.ReadIndex(chat_, index_cut_off_);
+    has_index_ = !index || *index;
+    if (!has_index_) return;
     ++report_.checked;
-    const auto record = text.and_then([&](const std::string& content) {
-      return format_->Open({.chat = chat_, .interaction = std::nullopt}, content);
-    });
-    auto index =
-        record.and_then([&](const OpenedRecord& opened) { return ChatIndexFromJson(chat_, opened.plaintext); });
     if (index) {
       index_ = *std::move(index);
     } else {
-      static_cast<void>(files_.ReadIndex(chat_, index_cut_off_));
-      index_problem_ = ProblemOf(name, index.error());
+      index_problem_ = ProblemOf(RecordName(chat_, std::nullopt), index.error());
       if (!index_cut_off_) Add(*index_problem_);
     }
   }
@@ -163,7 +156,7 @@ class ChatCheck {
     ++report_.checked;
     auto stored = files_.ReadInteraction(chat_, id);
     if (stored) {
-      found_.emplace(id, Found{.links = std::move(stored->links), .digest = std::move(stored->digest)});
+      found_.emplace(id, FoundRecord{.links = std::move(stored->links), .digest = std::move(stored->digest)});
     } else if (unproven && ChatFiles::MayBeUnsynced(stored.error())) {
       // The power failed before its sync; the next start continues from its journal.
     } else if (IsNotFound(stored.error())) {
@@ -233,32 +226,10 @@ class ChatCheck {
 
   // Compares the files with each other.
   void CheckHistory() {
-    if (index_) {
-      for (const auto& [number, digest] : index_->leaves) Expect(InteractionId::FromNumber(number), digest);
-      if (index_->summary.head) Expect(*index_->summary.head, std::nullopt);
-    }
-    // From the newest down, so that a replaced file is not believed about its parent.
-    for (auto one = found_.rbegin(); one != found_.rend(); ++one) {
-      const RecordLinks& links = one->second.links;
-      if (links.parent && !problems_.contains(RecordName(chat_, one->first))) {
-        Expect(*links.parent, links.parent_digest);
-      }
+    for (const auto& [id, error] : CompareRecords(chat_, index_ ? &*index_ : nullptr, found_, files_.authenticated())) {
+      Add(ProblemOf(RecordName(chat_, id), error));
     }
   }
-
-  void Expect(InteractionId id, const std::optional<std::string>& digest) {
-    const auto there = found_.find(id);
-    if (there == found_.end()) {
-      Add(RecordName(chat_, id), "missing", "the file is gone");
-    } else if (digest && files_.authenticated() && *digest != there->second.digest) {
-      Add(RecordName(chat_, id), "rollback", "it is not the version that was stored last");
-    }
-  }
-
-  struct Found {
-    RecordLinks links;
-    std::string digest;
-  };
 
   const std::string& root_;
   const ChatId chat_;
@@ -275,7 +246,7 @@ class ChatCheck {
   bool has_index_ = false;  // readable or not
   bool index_cut_off_ = false;
   std::optional<Problem> index_problem_;
-  std::map<InteractionId, Found> found_;
+  std::map<InteractionId, FoundRecord> found_;
 };
 
 // A chat may be deleted and replaced while its files are checked, so only problems that a second check also finds

@@ -13,11 +13,10 @@ Result<void> CheckQueueHasRoom(std::size_t messages, std::size_t bytes) {
   return Fail(Reason::kQueueFull, "too many messages wait in this chat");
 }
 
-Result<WholeQueues::Queue*> WholeQueues::Find(const ChatId& chat) {
-  if (const auto known = queues_.find(chat); known != queues_.end()) return &known->second;
+Result<WholeQueues::Queue> WholeQueues::Read(const ChatId& chat) {
   Queue queue;
   bool has_taken = false;
-  for (QueuedMessage& message : TRY(read_(chat))) {
+  for (QueuedMessage& message : TRY(source_.read(chat))) {
     if (taken_.contains(message.id)) {
       has_taken = true;
     } else {
@@ -25,7 +24,14 @@ Result<WholeQueues::Queue*> WholeQueues::Find(const ChatId& chat) {
     }
   }
   if (has_taken) TRY(Write(chat, queue));
-  return &queues_.insert_or_assign(chat, std::move(queue)).first->second;
+  return queue;
+}
+
+Result<WholeQueues::Queue*> WholeQueues::Find(const ChatId& chat) {
+  if (source_.is_read_only) return ReadOnly();
+  const auto known = queues_.find(chat);
+  if (known != queues_.end()) return &known->second;
+  return &queues_.insert_or_assign(chat, TRY(Read(chat))).first->second;
 }
 
 WholeQueues::Queue::iterator WholeQueues::Find(Queue& queue, std::string_view id) {
@@ -35,7 +41,7 @@ WholeQueues::Queue::iterator WholeQueues::Find(Queue& queue, std::string_view id
 Result<void> WholeQueues::Write(const ChatId& chat, const Queue& queue) {
   Messages messages;
   for (const WaitingMessage& each : queue) messages.push_back(each.message);
-  return write_(chat, messages);
+  return source_.write(chat, messages);
 }
 
 Result<void> WholeQueues::Replace(const ChatId& chat, Queue changed) {
@@ -44,12 +50,13 @@ Result<void> WholeQueues::Replace(const ChatId& chat, Queue changed) {
   return {};
 }
 
-Result<std::vector<WaitingMessage>> WholeQueues::Load(const ChatId& chat) {
+Result<std::vector<WaitingMessage>> WholeQueues::LoadQueue(const ChatId& chat) {
   const MutexLock lock(mutex_);
+  if (source_.is_read_only) return Read(chat);
   return *TRY(Find(chat));
 }
 
-Result<void> WholeQueues::Add(const ChatId& chat, const QueuedMessage& message) {
+Result<void> WholeQueues::AddQueued(const ChatId& chat, const QueuedMessage& message) {
   const MutexLock lock(mutex_);
   Queue queue = *TRY(Find(chat));
   std::size_t bytes = message.user_message.size();
@@ -59,7 +66,7 @@ Result<void> WholeQueues::Add(const ChatId& chat, const QueuedMessage& message) 
   return Replace(chat, std::move(queue));
 }
 
-Result<void> WholeQueues::Change(const ChatId& chat, std::string_view id, const std::string& user_message) {
+Result<void> WholeQueues::ChangeQueued(const ChatId& chat, std::string_view id, const std::string& user_message) {
   const MutexLock lock(mutex_);
   Queue queue = *TRY(Find(chat));
   const auto place = Find(queue, id);
@@ -70,7 +77,7 @@ Result<void> WholeQueues::Change(const ChatId& chat, std::string_view id, const 
   return Replace(chat, std::move(queue));
 }
 
-Result<void> WholeQueues::Remove(const ChatId& chat, std::string_view id) {
+Result<void> WholeQueues::RemoveQueued(const ChatId& chat, std::string_view id) {
   const MutexLock lock(mutex_);
   Queue queue = *TRY(Find(chat));
   const auto place = Find(queue, id);
@@ -79,7 +86,7 @@ Result<void> WholeQueues::Remove(const ChatId& chat, std::string_view id) {
   return Replace(chat, std::move(queue));
 }
 
-Result<void> WholeQueues::NoteFailure(const ChatId& chat, std::string_view id, const Error& failure) {
+Result<void> WholeQueues::FailQueued(const ChatId& chat, std::string_view id, const Error& failure) {
   const MutexLock lock(mutex_);
   Queue& queue = *TRY(Find(chat));
   const auto place = Find(queue, id);
@@ -88,7 +95,7 @@ Result<void> WholeQueues::NoteFailure(const ChatId& chat, std::string_view id, c
   return {};
 }
 
-Result<void> WholeQueues::Take(const ChatId& chat, std::string_view id) {
+Result<void> WholeQueues::TakeQueued(const ChatId& chat, std::string_view id) {
   const MutexLock lock(mutex_);
   auto found = Find(chat);
   if (!found) {
@@ -101,9 +108,10 @@ Result<void> WholeQueues::Take(const ChatId& chat, std::string_view id) {
   return Write(chat, **found);
 }
 
-Result<void> WholeQueues::Clear(const ChatId& chat) {
+Result<void> WholeQueues::ClearQueue(const ChatId& chat) {
+  if (source_.is_read_only) return ReadOnly();
   const MutexLock lock(mutex_);
-  TRY(write_(chat, {}));
+  TRY(source_.write(chat, {}));
   queues_.erase(chat);
   return {};
 }

@@ -70,18 +70,7 @@ class TroubledStore : public InteractionStore {
   Result<std::vector<InteractionRef>> ListUnfinished() override { return {}; }
   Result<JournalContent> ReadJournal(const ChatId& c, InteractionId i) override { return store_.ReadJournal(c, i); }
   Result<void> DropJournal(const ChatId& c, InteractionId i) override { return store_.DropJournal(c, i); }
-  Result<std::vector<WaitingMessage>> LoadQueue(const ChatId& c) override { return store_.LoadQueue(c); }
-  Result<void> AddQueued(const ChatId& c, const QueuedMessage& m) override { return store_.AddQueued(c, m); }
-  Result<void> ChangeQueued(const ChatId& c, std::string_view id, const std::string& text) override {
-    return store_.ChangeQueued(c, id, text);
-  }
-  Result<void> RemoveQueued(const ChatId& c, std::string_view id) override { return store_.RemoveQueued(c, id); }
-  Result<void> FailQueued(const ChatId& c, std::string_view id, const Error& failure) override {
-    return store_.FailQueued(c, id, failure);
-  }
-  Result<void> TakeQueued(const ChatId& c, std::string_view id) override { return store_.TakeQueued(c, id); }
-  Result<void> ClearQueue(const ChatId& c) override { return store_.ClearQueue(c); }
-  Result<std::vector<ChatId>> ListQueues() override { return store_.ListQueues(); }
+  QueueStore& queues() override { return store_.queues(); }
   Result<Interaction> LoadInteraction(const ChatId& c, InteractionId i) override {
     return store_.LoadInteraction(c, i);
   }
@@ -94,6 +83,9 @@ class TroubledStore : public InteractionStore {
     return store_.LoadPreviousState(c, i);
   }
   Result<std::vector<ChatSummary>> ListChats() override { return store_.ListChats(); }
+  Result<ChatPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit) override {
+    return store_.ListPage(after, limit);
+  }
   Result<ChatSummary> ChangeChat(const ChatId& c, const ChatSettings& settings) override {
     return store_.ChangeChat(c, settings);
   }

@@ -11,8 +11,8 @@ namespace {
 
 const ChatId kChat = *ChatId::Parse("c");
 
-struct FullStore : ForwardingStore {
-  using ForwardingStore::ForwardingStore;
+struct FullQueues : ForwardingQueues {
+  using ForwardingQueues::ForwardingQueues;
   Result<void> AddQueued(const ChatId& c, const QueuedMessage& message) override {
     if (full) return Fail(ErrorCode::kStorageFull, "the disk is full");
     return base_.AddQueued(c, message);
@@ -31,12 +31,12 @@ struct World {
   }
   std::vector<std::string> Stored() {
     std::vector<std::string> ids;
-    const auto stored = memory.LoadQueue(kChat);
+    const auto stored = memory.queues().LoadQueue(kChat);
     for (const WaitingMessage& each : *stored) ids.push_back(each.message.id);
     return ids;
   }
   MemoryInteractionStore memory;
-  FullStore store{memory};
+  FullQueues store{memory.queues()};
   MessageQueues queues{store};
 };
 
@@ -129,8 +129,8 @@ TEST_CASE("MessageQueues: another process goes on with what is stored", "[queue]
 }
 
 // What several processes that use one store see of it.
-struct SharedStore : ForwardingStore {
-  using ForwardingStore::ForwardingStore;
+struct SharedQueues : ForwardingQueues {
+  using ForwardingQueues::ForwardingQueues;
   Result<std::vector<WaitingMessage>> LoadQueue(const ChatId& c) override {
     auto waiting = base_.LoadQueue(c);
     for (WaitingMessage& each : *waiting) each.is_others = others.contains(each.message.id);
@@ -142,17 +142,17 @@ struct SharedStore : ForwardingStore {
 TEST_CASE("MessageQueues: what another process sees to goes first, and is passed by only if it could not begin",
           "[queue]") {
   World world;
-  SharedStore shared(world.memory);
+  SharedQueues shared(world.memory.queues());
   MessageQueues queues(shared);
-  REQUIRE(world.memory.AddQueued(kChat, {.id = "theirs", .user_message = "first"}));
+  REQUIRE(world.memory.queues().AddQueued(kChat, {.id = "theirs", .user_message = "first"}));
   shared.others = {"theirs"};
   REQUIRE(queues.Add(world.Message("mine")));
   CHECK(queues.List(kChat)->size() == 2);
   CHECK_FALSE(queues.HasNext(kChat));
   CHECK(queues.TakeNext(kChat) == nullptr);
-  SECTION("it has begun there") { REQUIRE(world.memory.TakeQueued(kChat, "theirs")); }
+  SECTION("it has begun there") { REQUIRE(world.memory.queues().TakeQueued(kChat, "theirs")); }
   SECTION("it could not begin") {
-    REQUIRE(world.memory.FailQueued(kChat, "theirs", MakeError(ErrorCode::kNotFound, "no such model")));
+    REQUIRE(world.memory.queues().FailQueued(kChat, "theirs", MakeError(ErrorCode::kNotFound, "no such model")));
   }
   REQUIRE(queues.Refresh(kChat));
   CHECK(queues.TakeNext(kChat)->queue_id() == "mine");
@@ -160,9 +160,9 @@ TEST_CASE("MessageQueues: what another process sees to goes first, and is passed
 
 TEST_CASE("MessageQueues: what a dead process saw to is this one's", "[queue]") {
   World world;
-  SharedStore shared(world.memory);
+  SharedQueues shared(world.memory.queues());
   MessageQueues queues(shared);
-  REQUIRE(world.memory.AddQueued(kChat, {.id = "theirs", .user_message = "first"}));
+  REQUIRE(world.memory.queues().AddQueued(kChat, {.id = "theirs", .user_message = "first"}));
   shared.others = {"theirs"};
   REQUIRE(queues.Refresh(kChat));
   CHECK_FALSE(queues.HasNext(kChat));

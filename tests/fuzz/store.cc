@@ -120,9 +120,9 @@ void Run(std::string_view input) {
     FileInteractionStore& store = **opened;
     (void)store.ListChats();
     (void)store.ListUnfinished();
-    (void)store.ListQueues();
+    (void)store.queues().ListQueues();
     (void)store.LoadChat(Chat1());
-    (void)store.LoadQueue(Chat1());
+    (void)store.queues().LoadQueue(Chat1());
     for (std::uint32_t number = 1; number <= 4; ++number) {
       (void)store.LoadInteraction(Chat1(), Id(number));
       (void)store.LoadFinalState(Chat1(), Id(number));

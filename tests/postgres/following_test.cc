@@ -88,7 +88,8 @@ struct World {
 struct Instance {
   explicit Instance(World& world) : database(Opened()), lease_database(Opened()) {
     REQUIRE(MigrateSchema(*database));
-    store = *PostgresStore::Open({.database = *database, .keys = world.keys, .tenant = world.tenant});
+    store = std::make_unique<PostgresStore>(
+        PostgresStore::Options{.database = *database, .keys = world.keys, .tenant = world.tenant});
     lease = *Lease::Take(*lease_database, Lease::MakeInstance(), "test");
     signals = std::make_shared<RunSignals>(*database, world.signals, lease->instance(), [] {});
     runs.emplace(*database, *store, *lease, *signals);

@@ -27,8 +27,8 @@ TEST_CASE("PostgresStore: no part stays of a chat whose files or queue cannot be
   if (test::PostgresServer::Get() == nullptr) return;
   const auto database = *Database::Open({.url = test::PostgresServer::Get()->url()});
   REQUIRE(MigrateSchema(*database));
-  const auto store = *PostgresStore::Open(
-      {.database = *database, .keys = nullptr, .tenant = "tenant_" + RandomHex(8), .instance = Lease::MakeInstance()});
+  const auto store = std::make_unique<PostgresStore>(PostgresStore::Options{
+      .database = *database, .keys = nullptr, .tenant = "tenant_" + RandomHex(8), .instance = Lease::MakeInstance()});
   IncomingChat coming = Coming();
   ErrorCode expected{};
   SECTION("a file that cannot be read") {

@@ -25,8 +25,8 @@ struct World {
   World() {
     database = *Database::Open({.url = test::PostgresServer::Get()->url()});
     REQUIRE(MigrateSchema(*database));
-    store = *PostgresStore::Open(
-        {.database = *database, .keys = keys, .tenant = tenant, .instance = Lease::MakeInstance()});
+    store = std::make_unique<PostgresStore>(PostgresStore::Options{
+        .database = *database, .keys = keys, .tenant = tenant, .instance = Lease::MakeInstance()});
     REQUIRE(store->CreateChat(Chat1(), {.title = "x"}));
   }
   // Writes a queue as they did.
@@ -42,7 +42,7 @@ struct World {
   }
   std::vector<std::string> Waiting() {
     std::vector<std::string> ids;
-    const auto waiting = store->LoadQueue(Chat1());
+    const auto waiting = store->queues().LoadQueue(Chat1());
     REQUIRE(waiting);
     for (const WaitingMessage& each : *waiting) {
       CHECK(each.message == Message(each.message.id.substr(7)));
@@ -76,16 +76,16 @@ using Ids = std::vector<std::string>;
 TEST_CASE("An old queue goes before later messages, in its order, and its row is removed", "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   World world;
-  REQUIRE(world.store->AddQueued(Chat1(), Message("new")));
+  REQUIRE(world.store->queues().AddQueued(Chat1(), Message("new")));
   world.KeepAsAWhole({Message("a"), Message("b"), Message("c")});
-  CHECK(world.store->ListQueues() == std::vector{Chat1()});
+  CHECK(world.store->queues().ListQueues() == std::vector{Chat1()});
   CHECK(world.Waiting() == Ids{"a", "b", "c", "new"});
   CHECK(world.OldRows() == 0);
-  REQUIRE(world.store->RemoveQueued(Chat1(), "queued_b"));
+  REQUIRE(world.store->queues().RemoveQueued(Chat1(), "queued_b"));
   // An old server has written a whole queue once more.
   world.KeepAsAWhole({Message("d"), Message("e")});
   CHECK(world.Waiting() == Ids{"d", "e", "a", "c", "new"});
-  REQUIRE(world.store->ClearQueue(Chat1()));
+  REQUIRE(world.store->queues().ClearQueue(Chat1()));
   CHECK(world.Waiting().empty());
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("An old queue is left alone as long as a server runs that keeps it as 
   world.KeepAsAWhole({Message("a")});
   world.OldServer(/*lives=*/true);
   CHECK(world.Waiting().empty());
-  CHECK(world.store->ListQueues()->empty());
+  CHECK(world.store->queues().ListQueues()->empty());
   CHECK(world.OldRows() == 1);
   world.OldServer(/*lives=*/false);
   CHECK(world.Waiting() == Ids{"a"});
@@ -105,14 +105,14 @@ TEST_CASE("An old queue is left alone as long as a server runs that keeps it as 
 TEST_CASE("A record of another message is not taken for a queued message", "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   World world;
-  for (const char* id : {"a", "b"}) REQUIRE(world.store->AddQueued(Chat1(), Message(id)));
+  for (const char* id : {"a", "b"}) REQUIRE(world.store->queues().AddQueued(Chat1(), Message(id)));
   TenantDatabase all(*world.database, TenantDatabase::kAll);
   REQUIRE(
       all.Execute({.sql = "update reprise.queued q set record = o.record from reprise.queued o where q.tenant = $1 and "
                           "o.tenant = $1 and q.id = 'queued_a' and o.id = 'queued_b'",
                    .values = {world.tenant}}));
-  CHECK(world.store->LoadQueue(Chat1()).error().reason == "integrity_swap");
-  REQUIRE(world.store->ClearQueue(Chat1()));
+  CHECK(world.store->queues().LoadQueue(Chat1()).error().reason == "integrity_swap");
+  REQUIRE(world.store->queues().ClearQueue(Chat1()));
   CHECK(world.Waiting().empty());
 }
 

@@ -21,7 +21,8 @@ struct Instance {
     REQUIRE(opened);
     database = *std::move(opened);
     REQUIRE(MigrateSchema(*database));
-    store = *PostgresStore::Open({.database = *database, .keys = keys, .tenant = tenant});
+    store =
+        std::make_unique<PostgresStore>(PostgresStore::Options{.database = *database, .keys = keys, .tenant = tenant});
     all = std::make_unique<TenantDatabase>(*database, TenantDatabase::kAll);
   }
   std::vector<Problem> AuditProblems() const {

@@ -24,15 +24,16 @@ struct Folder {
   };
 
   std::map<ChatId, Result<ChatSummary>> chats;
+  std::map<ChatId, std::int64_t> versions;
   std::vector<DirectoryWatch::Change> changes;
   bool is_watched = true, is_lost = false, is_there = true;
   int lists = 0;
   std::atomic<int> loads = 0;
-  ChatList list{{.list = [this]() -> Result<std::vector<ChatId>> {
+  ChatList list{{.list = [this]() -> Result<std::vector<ChatVersion>> {
                    ++lists;
                    if (!is_there) return Fail(ErrorCode::kUnavailable, "the folder is gone");
-                   std::vector<ChatId> ids;
-                   for (const auto& [id, chat] : chats) ids.push_back(id);
+                   std::vector<ChatVersion> ids;
+                   for (const auto& [id, chat] : chats) ids.emplace_back(id, versions[id]);
                    return ids;
                  },
                  .load =
@@ -120,6 +121,24 @@ TEST_CASE("ChatList: without a watch, and after changes that it lost, the folder
   folder.is_there = true;
   folder.Put("a", 9);
   CHECK(folder.Page() == "a c ");
+}
+
+TEST_CASE("ChatList: without a watch, only chats of another version are read again", "[store]") {
+  Folder folder;
+  folder.is_watched = false;
+  for (int i = 0; i < 5; ++i) folder.Put("c" + std::to_string(i), 10 + i);
+  CHECK(folder.Page({}, 2) == "c4 c3 ...");
+  CHECK(folder.Page({}, 2) == "c4 c3 ...");
+  CHECK(folder.loads == 5);
+  folder.Put("c1", 99);
+  ++folder.versions[Folder::Named("c1")];
+  CHECK(folder.Page({}, 2) == "c1 c4 ...");
+  CHECK(folder.Page({}, 2) == "c1 c4 ...");
+  CHECK(folder.loads == 6);
+  // An older version is another one, too: another chat may have the name now.
+  folder.Put("c1", 1);
+  --folder.versions[Folder::Named("c1")];
+  CHECK(folder.Page(ChatPlace{At(10), Folder::Named("c0")}) == "c1 ");
 }
 
 TEST_CASE("ChatList: a chat that cannot be read is tried again", "[store]") {

@@ -73,7 +73,7 @@ void LiveIn(World& world) {
     FileInteractionStore& store = **opened;
     static_cast<void>(store.ListUnfinished());
     static_cast<void>(store.ListChats());
-    static_cast<void>(store.ListQueues());
+    static_cast<void>(store.queues().ListQueues());
     for (const char* name : {"chat1", "new", "planted"}) {
       const ChatId chat = *ChatId::Parse(name);
       if (const auto id = store.ReserveInteraction(chat)) {
@@ -81,8 +81,8 @@ void LiveIn(World& world) {
         if (journal) static_cast<void>((*journal)->Append("record", Journal::Reach::kPowerLoss));
         static_cast<void>(store.SaveInteraction(Sample(chat, *id, std::nullopt, "more")));
       }
-      static_cast<void>(store.AddQueued(chat, {.id = "queued_0", .user_message = "later"}));
-      static_cast<void>(store.RemoveQueued(chat, "queued_0"));
+      static_cast<void>(store.queues().AddQueued(chat, {.id = "queued_0", .user_message = "later"}));
+      static_cast<void>(store.queues().RemoveQueued(chat, "queued_0"));
       static_cast<void>(store.ChangeChat(chat, {.title = "renamed"}));
       static_cast<void>(store.LoadChat(chat));
       SealedFileStore files({.root = world.root, .keys = nullptr, .file_system = world.disk});

@@ -38,12 +38,12 @@ RunBeginning Beginning(const WaitingMessage& waiting) {
 TEST_CASE("QueueStore: messages are kept in order, and each can be removed alone", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     REQUIRE(under_test.store().CreateChat(Chat1(), {.title = "x"}));
-    CHECK(under_test.store().LoadQueue(Chat1())->empty());
+    CHECK(under_test.queues().LoadQueue(Chat1())->empty());
     const std::vector<QueuedMessage> three = {Waiting('1', "first \u202e \n"), Waiting('2', "second"),
                                               Waiting('3', "third")};
-    for (const QueuedMessage& each : three) REQUIRE(under_test.store().AddQueued(Chat1(), each));
+    for (const QueuedMessage& each : three) REQUIRE(under_test.queues().AddQueued(Chat1(), each));
     under_test.Reopen();
-    QueueStore& again = under_test.store();
+    QueueStore& again = under_test.queues();
     CHECK(Messages(again) == three);
     REQUIRE(again.RemoveQueued(Chat1(), three[1].id));
     CHECK(Messages(again) == std::vector{three[0], three[2]});
@@ -60,22 +60,22 @@ TEST_CASE("QueueStore: messages are kept in order, and each can be removed alone
 TEST_CASE("QueueStore: a changed message keeps its place and gets another version", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     REQUIRE(under_test.store().CreateChat(Chat1(), {.title = "x"}));
-    for (const char last : {'1', '2'}) REQUIRE(under_test.store().AddQueued(Chat1(), Waiting(last, "before")));
-    const auto before = *under_test.store().LoadQueue(Chat1());
-    REQUIRE(under_test.store().ChangeQueued(Chat1(), before[0].message.id, "after"));
-    const auto after = *under_test.store().LoadQueue(Chat1());
+    for (const char last : {'1', '2'}) REQUIRE(under_test.queues().AddQueued(Chat1(), Waiting(last, "before")));
+    const auto before = *under_test.queues().LoadQueue(Chat1());
+    REQUIRE(under_test.queues().ChangeQueued(Chat1(), before[0].message.id, "after"));
+    const auto after = *under_test.queues().LoadQueue(Chat1());
     CHECK(after[0].version != before[0].version);
     CHECK(after[1].version == before[1].version);
-    CHECK(Messages(under_test.store()) == std::vector{Waiting('1', "after"), Waiting('2', "before")});
-    CHECK(under_test.store().ChangeQueued(Chat1(), "queued_none", "x").error().code == ErrorCode::kNotFound);
+    CHECK(Messages(under_test.queues()) == std::vector{Waiting('1', "after"), Waiting('2', "before")});
+    CHECK(under_test.queues().ChangeQueued(Chat1(), "queued_none", "x").error().code == ErrorCode::kNotFound);
     under_test.Reopen();
-    CHECK(Messages(under_test.store()) == std::vector{Waiting('1', "after"), Waiting('2', "before")});
+    CHECK(Messages(under_test.queues()) == std::vector{Waiting('1', "after"), Waiting('2', "before")});
   });
 }
 
 TEST_CASE("QueueStore: the failure of a message is known until the message is changed", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
-    QueueStore& store = under_test.store();
+    QueueStore& store = under_test.queues();
     REQUIRE(under_test.store().CreateChat(Chat1(), {.title = "x"}));
     const QueuedMessage message = Waiting('1', "text");
     REQUIRE(store.AddQueued(Chat1(), message));
@@ -93,7 +93,7 @@ TEST_CASE("QueueStore: the failure of a message is known until the message is ch
 
 TEST_CASE("QueueStore: there is a limit on messages and on their text", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
-    QueueStore& store = under_test.store();
+    QueueStore& store = under_test.queues();
     REQUIRE(under_test.store().CreateChat(Chat1(), {.title = "x"}));
     SECTION("text") {
       REQUIRE(store.AddQueued(Chat1(), {.id = "a", .user_message = std::string(kMaxQueuedBytes, 'x')}));
@@ -113,25 +113,25 @@ TEST_CASE("QueueStore: there is a limit on messages and on their text", "[store]
 TEST_CASE("QueueStore: a message leaves the queue in the step in which it begins", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     REQUIRE(under_test.store().CreateChat(Chat1(), {.title = "x"}));
-    for (const char last : {'1', '2'}) REQUIRE(under_test.store().AddQueued(Chat1(), Waiting(last, "text")));
-    const auto waiting = *under_test.store().LoadQueue(Chat1());
+    for (const char last : {'1', '2'}) REQUIRE(under_test.queues().AddQueued(Chat1(), Waiting(last, "text")));
+    const auto waiting = *under_test.queues().LoadQueue(Chat1());
     auto run = under_test.runs().Begin(Beginning(waiting[0]));
     REQUIRE(run);
-    CHECK(Messages(under_test.store()) == std::vector{Waiting('2', "text")});
+    CHECK(Messages(under_test.queues()) == std::vector{Waiting('2', "text")});
     // It is gone, and while it runs no other one may begin.
     CHECK(under_test.runs().Begin(Beginning(waiting[1])).error().reason == "busy");
-    REQUIRE(under_test.store().TakeQueued(Chat1(), waiting[0].message.id));  // as after taking up its run
+    REQUIRE(under_test.queues().TakeQueued(Chat1(), waiting[0].message.id));  // as after taking up its run
     REQUIRE((*run)->Discard());
     CHECK(under_test.runs().Begin(Beginning(waiting[0])).error().reason == "dequeued");
-    REQUIRE(under_test.store().ChangeQueued(Chat1(), waiting[1].message.id, "changed"));
+    REQUIRE(under_test.queues().ChangeQueued(Chat1(), waiting[1].message.id, "changed"));
     CHECK(under_test.runs().Begin(Beginning(waiting[1])).error().reason == "not_next");
-    run = under_test.runs().Begin(Beginning(under_test.store().LoadQueue(Chat1())->front()));
+    run = under_test.runs().Begin(Beginning(under_test.queues().LoadQueue(Chat1())->front()));
     REQUIRE(run);
-    CHECK(Messages(under_test.store()).empty());
+    CHECK(Messages(under_test.queues()).empty());
     REQUIRE((*run)->Discard());
-    REQUIRE(under_test.store().AddQueued(Chat1(), Waiting('3', "text")));
-    const auto last = under_test.store().LoadQueue(Chat1())->front();
-    REQUIRE(under_test.store().RemoveQueued(Chat1(), last.message.id));
+    REQUIRE(under_test.queues().AddQueued(Chat1(), Waiting('3', "text")));
+    const auto last = under_test.queues().LoadQueue(Chat1())->front();
+    REQUIRE(under_test.queues().RemoveQueued(Chat1(), last.message.id));
     CHECK(under_test.runs().Begin(Beginning(last)).error().reason == "dequeued");
   });
 }
@@ -144,41 +144,41 @@ TEST_CASE("QueueStore: among several processes only the first message may begin,
   InteractionStore& store = under_test.store();
   RunStore& runs = under_test.runs();
   REQUIRE(store.CreateChat(Chat1(), {.title = "x"}));
-  for (const char last : {'1', '2'}) REQUIRE(store.AddQueued(Chat1(), Waiting(last, "text")));
-  const auto seen = *store.LoadQueue(Chat1());
+  for (const char last : {'1', '2'}) REQUIRE(store.queues().AddQueued(Chat1(), Waiting(last, "text")));
+  const auto seen = *store.queues().LoadQueue(Chat1());
   CHECK(runs.Begin(Beginning(seen[1])).error().reason == "not_next");
   CHECK(runs.Begin({.chat = Chat1(), .record = "{}", .in_line = true}).error().reason == "not_next");
-  REQUIRE(store.ChangeQueued(Chat1(), seen[0].message.id, "changed"));
+  REQUIRE(store.queues().ChangeQueued(Chat1(), seen[0].message.id, "changed"));
   CHECK(runs.Begin(Beginning(seen[0])).error().reason == "not_next");
-  const auto now = *store.LoadQueue(Chat1());
+  const auto now = *store.queues().LoadQueue(Chat1());
   auto run = runs.Begin(Beginning(now[0]));
   REQUIRE(run);
   const InteractionId id = (*run)->id();
-  CHECK(store.BegunElsewhere(Chat1(), now[0].message.id).value() == id);
+  CHECK(store.queues().BegunElsewhere(Chat1(), now[0].message.id).value() == id);
   REQUIRE((*run)->Discard());
   CHECK(runs.Begin(Beginning(now[0])).error().reason == "dequeued");
   // A message that failed to begin does not block others.
-  REQUIRE(store.FailQueued(Chat1(), seen[1].message.id, MakeError(ErrorCode::kNotFound, "no such model")));
+  REQUIRE(store.queues().FailQueued(Chat1(), seen[1].message.id, MakeError(ErrorCode::kNotFound, "no such model")));
   run = runs.Begin({.chat = Chat1(), .record = "{}", .in_line = true});
   REQUIRE(run);
   REQUIRE((*run)->Discard());
-  REQUIRE(store.RemoveQueued(Chat1(), seen[1].message.id));
+  REQUIRE(store.queues().RemoveQueued(Chat1(), seen[1].message.id));
   CHECK(runs.Begin(Beginning(seen[1])).error().reason == "dequeued");
-  CHECK_FALSE(store.BegunElsewhere(Chat1(), seen[1].message.id).value());
+  CHECK_FALSE(store.queues().BegunElsewhere(Chat1(), seen[1].message.id).value());
   // Added again, because the answer was lost.
-  REQUIRE(store.AddQueued(Chat1(), now[0].message));
-  CHECK(store.LoadQueue(Chat1())->empty());
+  REQUIRE(store.queues().AddQueued(Chat1(), now[0].message));
+  CHECK(store.queues().LoadQueue(Chat1())->empty());
 }
 
 TEST_CASE("QueueStore: an unknown chat has no messages, and deleting a chat empties its queue", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     InteractionStore& store = under_test.store();
-    CHECK(store.LoadQueue(*ChatId::Parse("nowhere"))->empty());
+    CHECK(store.queues().LoadQueue(*ChatId::Parse("nowhere"))->empty());
     REQUIRE(store.CreateChat(Chat1(), {.title = "x"}));
-    REQUIRE(store.AddQueued(Chat1(), Waiting('1', "first")));
-    REQUIRE(store.ClearQueue(Chat1()));
+    REQUIRE(store.queues().AddQueued(Chat1(), Waiting('1', "first")));
+    REQUIRE(store.queues().ClearQueue(Chat1()));
     REQUIRE(store.DeleteChat(Chat1()));
-    CHECK(store.LoadQueue(Chat1())->empty());
+    CHECK(store.queues().LoadQueue(Chat1())->empty());
   });
 }
 

@@ -25,18 +25,7 @@ class ForwardingStore : public InteractionStore {
   Result<std::vector<InteractionRef>> ListUnfinished() override { return base_.ListUnfinished(); }
   Result<JournalContent> ReadJournal(const ChatId& c, InteractionId i) override { return base_.ReadJournal(c, i); }
   Result<void> DropJournal(const ChatId& c, InteractionId i) override { return base_.DropJournal(c, i); }
-  Result<std::vector<WaitingMessage>> LoadQueue(const ChatId& c) override { return base_.LoadQueue(c); }
-  Result<void> AddQueued(const ChatId& c, const QueuedMessage& message) override { return base_.AddQueued(c, message); }
-  Result<void> ChangeQueued(const ChatId& c, std::string_view id, const std::string& text) override {
-    return base_.ChangeQueued(c, id, text);
-  }
-  Result<void> RemoveQueued(const ChatId& c, std::string_view id) override { return base_.RemoveQueued(c, id); }
-  Result<void> FailQueued(const ChatId& c, std::string_view id, const Error& failure) override {
-    return base_.FailQueued(c, id, failure);
-  }
-  Result<void> TakeQueued(const ChatId& c, std::string_view id) override { return base_.TakeQueued(c, id); }
-  Result<void> ClearQueue(const ChatId& c) override { return base_.ClearQueue(c); }
-  Result<std::vector<ChatId>> ListQueues() override { return base_.ListQueues(); }
+  QueueStore& queues() override { return base_.queues(); }
   Result<Interaction> LoadInteraction(const ChatId& c, InteractionId i) override { return base_.LoadInteraction(c, i); }
   Result<Chat> LoadChat(const ChatId& c) override { return base_.LoadChat(c); }
   Result<ChatSummary> LoadSummary(const ChatId& c) override { return base_.LoadSummary(c); }
@@ -47,6 +36,9 @@ class ForwardingStore : public InteractionStore {
     return base_.LoadPreviousState(c, i);
   }
   Result<std::vector<ChatSummary>> ListChats() override { return base_.ListChats(); }
+  Result<ChatPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit) override {
+    return base_.ListPage(after, limit);
+  }
   Result<std::vector<UnreadableChat>> ListUnreadableChats() override { return base_.ListUnreadableChats(); }
   Result<ChatSummary> ChangeChat(const ChatId& c, const ChatSettings& settings) override {
     return base_.ChangeChat(c, settings);
@@ -68,6 +60,28 @@ class ForwardingStore : public InteractionStore {
 
  protected:
   InteractionStore& base_;
+};
+
+// The same for a queue.
+class ForwardingQueues : public QueueStore {
+ public:
+  explicit ForwardingQueues(QueueStore& base) : base_(base) {}
+
+  Result<std::vector<WaitingMessage>> LoadQueue(const ChatId& c) override { return base_.LoadQueue(c); }
+  Result<void> AddQueued(const ChatId& c, const QueuedMessage& message) override { return base_.AddQueued(c, message); }
+  Result<void> ChangeQueued(const ChatId& c, std::string_view id, const std::string& text) override {
+    return base_.ChangeQueued(c, id, text);
+  }
+  Result<void> RemoveQueued(const ChatId& c, std::string_view id) override { return base_.RemoveQueued(c, id); }
+  Result<void> FailQueued(const ChatId& c, std::string_view id, const Error& failure) override {
+    return base_.FailQueued(c, id, failure);
+  }
+  Result<void> TakeQueued(const ChatId& c, std::string_view id) override { return base_.TakeQueued(c, id); }
+  Result<void> ClearQueue(const ChatId& c) override { return base_.ClearQueue(c); }
+  Result<std::vector<ChatId>> ListQueues() override { return base_.ListQueues(); }
+
+ protected:
+  QueueStore& base_;
 };
 
 }  // namespace reprise

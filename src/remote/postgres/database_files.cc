@@ -1,5 +1,6 @@
 #include "remote/postgres/database_files.h"
 
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -68,33 +69,16 @@ DatabaseFiles::Place DatabaseFiles::PlaceOf(const std::string& path) {
   }
   const auto in_store = ParseStorePath(path);
   if (in_store && in_store->root == kRoot) {
-    Place place{.chat = in_store->chat.str()};
-    switch (in_store->kind) {
-      case PlaceInStore::Kind::kChatDirectory:
-        place.kind = Place::Kind::kChat;
-        break;
-      case PlaceInStore::Kind::kChatFile:
-        place.kind = Place::Kind::kIndex;
-        break;
-      case PlaceInStore::Kind::kQueue:
-        place.kind = Place::Kind::kQueue;
-        break;
-      case PlaceInStore::Kind::kCheckpoint:
-        place.kind = Place::Kind::kCheckpoint;
-        break;
-      case PlaceInStore::Kind::kJournal:
-        place.kind = Place::Kind::kJournal;
-        break;
-      case PlaceInStore::Kind::kFile:
-        place.kind = Place::Kind::kFile;
-        break;
-      case PlaceInStore::Kind::kBlob:
-        place.kind = Place::Kind::kFile;
-        place.name = std::string(kBlobPrefix) + in_store->blob;
-        break;
-    }
+    using In = PlaceInStore::Kind;
+    static const std::map<In, Place::Kind> kKinds = {
+        {In::kChatDirectory, Place::Kind::kChat}, {In::kChatFile, Place::Kind::kIndex},
+        {In::kQueue, Place::Kind::kQueue},        {In::kCheckpoint, Place::Kind::kCheckpoint},
+        {In::kJournal, Place::Kind::kJournal},    {In::kFile, Place::Kind::kFile},
+        {In::kBlob, Place::Kind::kFile}};
+    Place place{.kind = kKinds.at(in_store->kind), .chat = in_store->chat.str()};
     if (in_store->interaction) place.number = in_store->interaction->number();
     if (in_store->file) place.name = in_store->file->str();
+    if (!in_store->blob.empty()) place.name = std::string(kBlobPrefix) + in_store->blob;
     return place;
   }
   const std::string parent = ParentDirectory(path);
@@ -170,12 +154,7 @@ Result<std::vector<DirectoryEntry>> DatabaseFiles::ListDirectory(const std::stri
   };
   switch (place.kind) {
     case Place::Kind::kRoot:
-      // A chat that is about to begin has a row, and nothing to be read.
-      add(TRY(database_.Execute(
-              {.sql = "select id from reprise.chats c where tenant = $1 and (index_record is not null or "
-                      "exists(select from reprise.journal j where j.tenant = $1 and j.chat = c.id))",
-               .values = {tenant_}})),
-          true, "");
+      add(TRY(database_.Execute({.sql = kListChats, .values = {tenant_}})), true, "");
       add(TRY(database_.Execute(
               {.sql = "select name from reprise.folder_files where tenant = $1", .values = {tenant_}})),
           false, "");
@@ -197,39 +176,36 @@ Result<std::vector<DirectoryEntry>> DatabaseFiles::ListDirectory(const std::stri
         const std::string file = rows.truth(row, 1) ? JournalPath(kRoot, chat, id) : InteractionFile(kRoot, chat, id);
         entries.push_back({.name = NameIn(file)});
       }
-      if (entries.empty()) return NoSuchFile(path);
-      return entries;
+      break;
     }
     case Place::Kind::kFiles:
       add(TRY(database_.Execute(
               {.sql = "select id from reprise.files where tenant = $1 and chat = $2 and id not like 'blob%'",
                .values = {tenant_, place.chat}})),
           false, ".json");
-      if (entries.empty()) return NoSuchFile(path);
-      return entries;
+      break;
     case Place::Kind::kBlobs:
       add(TRY(database_.Execute({.sql =
                                      "select substr(id, 6) from reprise.files where tenant = $1 and chat = $2 and id "
                                      "like 'blob%'",
                                  .values = {tenant_, place.chat}})),
           false, ".json");
-      if (entries.empty()) return NoSuchFile(path);
-      return entries;
+      break;
     case Place::Kind::kTrash:
       add(TRY(database_.Execute(
               {.sql = "select distinct entry from reprise.trash where tenant = $1", .values = {tenant_}})),
           true, "");
-      if (entries.empty()) return NoSuchFile(path);
-      return entries;
+      break;
     case Place::Kind::kTrashEntry:
       add(TRY(database_.Execute({.sql = "select path from reprise.trash where tenant = $1 and entry = $2",
                                  .values = {tenant_, place.name}})),
           false, "");
-      if (entries.empty()) return NoSuchFile(path);
-      return entries;
+      break;
     default:
-      return NoSuchFile(path);
+      break;
   }
+  if (entries.empty()) return NoSuchFile(path);
+  return entries;
 }
 
 class DatabaseFiles::Written final : public WritableFile {

@@ -14,6 +14,12 @@
 
 namespace reprise {
 
+// The ids and versions of the chats of tenant $1 that can be read. One that is about to begin has a row, and nothing to
+// be read.
+inline constexpr const char* kListChats =
+    "select id, version from reprise.chats c where tenant = $1 and (index_record is not null or "
+    "exists(select from reprise.journal j where j.tenant = $1 and j.chat = c.id))";
+
 // A database as a data folder (store/file_names): its rows are the files' contents. Indexes, queues, checkpoints and
 // journals are read-only, because they have rules of their own; a chat's files and blobs and the folder's own small
 // files can be replaced, one at a time and durably. Thread-safe.

@@ -59,7 +59,7 @@ Result<Rows> PostgresQueue::ReadRows(const ChatId& chat) {
        .values = {options_.tenant, chat.str(), instance_}});
 }
 
-Result<std::vector<WaitingMessage>> PostgresQueue::Load(const ChatId& chat) {
+Result<std::vector<WaitingMessage>> PostgresQueue::LoadQueue(const ChatId& chat) {
   Rows rows = TRY(ReadRows(chat));
   while (!rows.empty() && rows.text(0, 0).empty()) {
     TRY(Split(chat, rows.text(0, 2)));
@@ -107,7 +107,7 @@ Result<void> PostgresQueue::Split(const ChatId& chat, std::string_view record) {
   return {};
 }
 
-Result<void> PostgresQueue::Add(const ChatId& chat, const QueuedMessage& message) {
+Result<void> PostgresQueue::AddQueued(const ChatId& chat, const QueuedMessage& message) {
   std::string record = TRY(options_.files.SealQueue(chat, {message}));
   const Rows added = TRY(database_.Execute(
       {.sql = "select is_there, has_room from reprise.add_queued($1, $2, $3, $4::uuid, $5::bigint, $6, $7::bigint, "
@@ -120,7 +120,7 @@ Result<void> PostgresQueue::Add(const ChatId& chat, const QueuedMessage& message
 }
 
 // If another process changes the message at the same time, it is read again.
-Result<void> PostgresQueue::Change(const ChatId& chat, std::string_view id, const std::string& user_message) {
+Result<void> PostgresQueue::ChangeQueued(const ChatId& chat, std::string_view id, const std::string& user_message) {
   for (;;) {
     const Rows rows = TRY(database_.Execute({.sql = "select version::bigint, record from reprise.queued where tenant = "
                                                     "$1 and chat = $2 and id = $3 and taken is null",
@@ -139,7 +139,7 @@ Result<void> PostgresQueue::Change(const ChatId& chat, std::string_view id, cons
   }
 }
 
-Result<void> PostgresQueue::Remove(const ChatId& chat, std::string_view id) {
+Result<void> PostgresQueue::RemoveQueued(const ChatId& chat, std::string_view id) {
   // A removed message keeps a row without text for a while, because it may be added again by a repeated call.
   const Rows removed = TRY(database_.Execute(
       {.sql = "update reprise.queued set taken = 0, taken_at = clock_timestamp(), record = '', failure = null where "
@@ -149,7 +149,7 @@ Result<void> PostgresQueue::Remove(const ChatId& chat, std::string_view id) {
   return {};
 }
 
-Result<void> PostgresQueue::NoteFailure(const ChatId& chat, std::string_view id, const Error& failure) {
+Result<void> PostgresQueue::FailQueued(const ChatId& chat, std::string_view id, const Error& failure) {
   std::string record = TRY(options_.files.SealQueue(chat, {AsMessage(id, failure)}));
   TRY(database_.Execute(
       {.sql = "update reprise.queued set failure = $4 where tenant = $1 and chat = $2 and id = $3 and taken is null",
@@ -157,7 +157,7 @@ Result<void> PostgresQueue::NoteFailure(const ChatId& chat, std::string_view id,
   return {};
 }
 
-Result<void> PostgresQueue::Clear(const ChatId& chat) {
+Result<void> PostgresQueue::ClearQueue(const ChatId& chat) {
   TRY(database_.Execute(
       {.sql = "with old as (delete from reprise.queue where tenant = $1 and chat = $2) "
               "update reprise.queued set taken = 0, taken_at = clock_timestamp(), record = '', failure = null where "
@@ -166,7 +166,7 @@ Result<void> PostgresQueue::Clear(const ChatId& chat) {
   return {};
 }
 
-Result<std::vector<ChatId>> PostgresQueue::List() {
+Result<std::vector<ChatId>> PostgresQueue::ListQueues() {
   const Rows rows = TRY(database_.Execute(
       {.sql =
            "select chat from reprise.queued where tenant = $1 and taken is null and failure is null and "
@@ -180,7 +180,7 @@ Result<std::vector<ChatId>> PostgresQueue::List() {
   return chats;
 }
 
-Result<std::optional<InteractionId>> PostgresQueue::Begun(const ChatId& chat, std::string_view id) {
+Result<std::optional<InteractionId>> PostgresQueue::BegunElsewhere(const ChatId& chat, std::string_view id) {
   const Rows rows = TRY(database_.Execute(
       {.sql = "select taken from reprise.queued where tenant = $1 and chat = $2 and id = $3 and taken > 0",
        .values = {options_.tenant, chat.str(), std::string(id)}}));
@@ -188,7 +188,7 @@ Result<std::optional<InteractionId>> PostgresQueue::Begun(const ChatId& chat, st
   return std::optional(NumberedId(rows.number(0, 0)));
 }
 
-void PostgresQueue::Leave() {
+void PostgresQueue::LeaveQueues() {
   const auto left = database_.Execute(
       {.sql = "update reprise.queued set owner = null where tenant = $1 and owner = $2::uuid and taken is null",
        .values = {options_.tenant, instance_}});

@@ -25,7 +25,7 @@ namespace reprise {
 // Messages that wait, a row each, in the order in which they were committed. An instance starts those that it has
 // added, because it has their clients, and those whose instance is dead or has left them. A message that has begun
 // leaves a row without text for some minutes, so that it is not added twice and its client can be told. Thread-safe.
-class PostgresQueue {
+class PostgresQueue final : public QueueStore {
  public:
   struct Options {
     Database& database;      // both must outlive it
@@ -35,16 +35,16 @@ class PostgresQueue {
   };
   explicit PostgresQueue(Options options);
 
-  // As the functions of QueueStore.
-  Result<std::vector<WaitingMessage>> Load(const ChatId& chat);
-  Result<void> Add(const ChatId& chat, const QueuedMessage& message);
-  Result<void> Change(const ChatId& chat, std::string_view id, const std::string& user_message);
-  Result<void> Remove(const ChatId& chat, std::string_view id);
-  Result<void> NoteFailure(const ChatId& chat, std::string_view id, const Error& failure);
-  Result<void> Clear(const ChatId& chat);
-  Result<std::vector<ChatId>> List();
-  Result<std::optional<InteractionId>> Begun(const ChatId& chat, std::string_view id);
-  void Leave();
+  Result<std::vector<WaitingMessage>> LoadQueue(const ChatId& chat) override;
+  Result<void> AddQueued(const ChatId& chat, const QueuedMessage& message) override;
+  Result<void> ChangeQueued(const ChatId& chat, std::string_view id, const std::string& user_message) override;
+  Result<void> RemoveQueued(const ChatId& chat, std::string_view id) override;
+  Result<void> FailQueued(const ChatId& chat, std::string_view id, const Error& failure) override;
+  Result<void> TakeQueued(const ChatId&, std::string_view) override { return {}; }  // PostgresRunStore::Begin does it
+  Result<void> ClearQueue(const ChatId& chat) override;
+  Result<std::vector<ChatId>> ListQueues() override;
+  Result<std::optional<InteractionId>> BegunElsewhere(const ChatId& chat, std::string_view id) override;
+  void LeaveQueues() override;
 
  private:
   Result<Rows> ReadRows(const ChatId& chat);

@@ -44,26 +44,25 @@ std::string NameOf(const std::string& path) { return path.substr(path.rfind('/')
 
 }  // namespace
 
-Result<std::unique_ptr<PostgresStore>> PostgresStore::Open(Options options) {
-  std::unique_ptr<PostgresStore> store(new PostgresStore(std::move(options)));
-  store->reader_ = TRY(FileInteractionStore::Open({.root = DatabaseFiles::kRoot,
-                                                   .keys = store->options_.keys,
-                                                   .file_system = store->database_files_,
-                                                   .access = FileInteractionStore::Access::kReadOnly,
-                                                   .bucket = store->options_.bucket}));
-  return store;
-}
-
 PostgresStore::PostgresStore(Options options)
-    : options_(std::move(options)),
+    : FilesOfDatabase{.database_files_{options.database, options.tenant}},
+      FileInteractionStore({.root = DatabaseFiles::kRoot,
+                            .keys = options.keys,
+                            .file_system = database_files_,
+                            .access = Access::kReadOnly,
+                            .bucket = options.bucket}),
+      options_(std::move(options)),
       database_(options_.database, options_.tenant),
       finishes_(options_.finishes ? *options_.finishes : options_.database, options_.tenant),
-      database_files_(options_.database, options_.tenant),
-      files_(DatabaseFiles::kRoot, MakeRecordFormat(options_.keys), database_files_),
       format_(MakeRecordFormat(options_.keys)),
-      queue_(
-          {.database = options_.database, .files = files_, .tenant = options_.tenant, .instance = options_.instance}),
-      known_(kKnownBytes) {}
+      queue_({.database = options_.database,
+              .files = records(),
+              .tenant = options_.tenant,
+              .instance = options_.instance}),
+      known_(kKnownBytes),
+      list_(std::make_shared<ChatList>(
+          ChatList::Source{.list = [this] { return ListVersions(); },
+                           .load = [this](const ChatId& chat) { return LoadListed(chat); }})) {}
 
 Result<std::string> PostgresStore::Seal(const RecordPlace& place, std::string_view plaintext) const {
   return format_->Seal(place, {}, plaintext).map([](SealedRecord record) { return std::move(record.text); });
@@ -76,7 +75,7 @@ Result<std::string> PostgresStore::Open(const RecordPlace& place, std::string_vi
 // --- interactions ----------------------------------------------------------------------------------------------------
 
 Result<InteractionId> PostgresStore::ReserveInteraction(const ChatId& chat) {
-  const std::string record = TRY(files_.SealIndex(NewIndex(chat)));
+  const std::string record = TRY(records().SealIndex(NewIndex(chat)));
   const Rows rows = TRY(database_.Execute(
       {.sql = "insert into reprise.chats as c (tenant, id, next_number, index_record) values ($1, $2, 2, $3) on "
               "conflict (tenant, id) "
@@ -102,7 +101,7 @@ Result<std::optional<PostgresStore::ChatRow>> PostgresStore::ReadRow(const ChatI
               .next_number = rows.number(0, 2)};
   if (!rows.is_null(0, 3)) row.running = rows.number(0, 3);
   if (row.has_index) {
-    row.index = TRY(files_.OpenIndex(chat, rows.text(0, 1)));
+    row.index = TRY(records().OpenIndex(chat, rows.text(0, 1)));
   }
   return std::optional(std::move(row));
 }
@@ -192,7 +191,7 @@ std::optional<KnownState> PostgresStore::ParentState(const ChatId& chat, const R
     if ((*known)->totals) return KnownState{.totals = *(*known)->totals, .state = (*known)->state};
     if ((*known)->is_full) return KnownState{.totals = TotalsOf(*(*known)->state), .state = (*known)->state};
   }
-  return files_.ReadParentState(chat, links);
+  return records().ReadParentState(chat, links);
 }
 
 Result<SealedInteraction> PostgresStore::Seal(const Interaction& interaction, const ChatRow& row, bool is_patient) {
@@ -203,7 +202,16 @@ Result<SealedInteraction> PostgresStore::Seal(const Interaction& interaction, co
     return digest;
   };
   const RecordLinks links = TRY(LinksTo(interaction.parent_id, row.index, read_digest));
-  return files_.SealInteraction(interaction, links, [&] { return ParentState(chat, links); });
+  return records().SealInteraction(interaction, links, [&] { return ParentState(chat, links); });
+}
+
+Result<std::string> PostgresStore::AddTo(ChatRow& row, const Interaction& interaction,
+                                         const std::string& digest) const {
+  if (!row.has_index) row.index.summary.created_at = interaction.created_at;
+  AddToIndex(row.index, interaction, digest);
+  row.index.summary.head = interaction.id;
+  row.index.summary.head_status = interaction.status;
+  return records().SealIndex(row.index);
 }
 
 // For an interaction that no run here has made.
@@ -221,13 +229,9 @@ Result<void> PostgresStore::SaveInteraction(const Interaction& interaction) {
     }
     const auto stored = TRY(DigestOf(interaction.chat_id, interaction.id, /*is_patient=*/false));
     if (stored && sealed && *stored == sealed->digest) return {};  // saved by a statement that was sent twice
-    if (stored) return CheckSame(TRY(reader_->LoadInteraction(interaction.chat_id, interaction.id)), interaction);
+    if (stored) return CheckSame(TRY(LoadInteraction(interaction.chat_id, interaction.id)), interaction);
     if (!sealed) sealed = TRY(Seal(interaction, *row, /*is_patient=*/false));
-    if (!row->has_index) row->index.summary.created_at = interaction.created_at;
-    AddToIndex(row->index, interaction, sealed->digest);
-    row->index.summary.head = interaction.id;  // as InsertInteraction does
-    row->index.summary.head_status = interaction.status;
-    const std::string index = TRY(files_.SealIndex(row->index));
+    const std::string index = TRY(AddTo(*row, interaction, sealed->digest));
     const Rows saved = TRY(InsertInteraction(interaction, row->version, index, *sealed));
     Forget(interaction.chat_id);
     if (saved.truth(0, 0)) return {};
@@ -244,11 +248,7 @@ Result<std::shared_ptr<const PostgresStore::Finishing>> PostgresStore::PrepareFi
   auto row = known ? std::optional((*known)->row) : TRY(ReadRow(chat, /*is_patient=*/true));
   if (!row) return Fail(Fenced());
   if (!sealed) sealed = TRY(Seal(*interaction, *row, /*is_patient=*/true));
-  if (!row->has_index) row->index.summary.created_at = interaction->created_at;
-  AddToIndex(row->index, *interaction, sealed->digest);
-  row->index.summary.head = interaction->id;  // as end_turn does
-  row->index.summary.head_status = interaction->status;
-  std::string index_record = TRY(files_.SealIndex(row->index));
+  std::string index_record = TRY(AddTo(*row, *interaction, sealed->digest));
   return std::make_shared<const Finishing>(Finishing{.interaction = std::move(interaction),
                                                      .token = token,
                                                      .index = std::move(row->index),
@@ -329,32 +329,45 @@ Result<Rows> PostgresStore::InsertInteraction(const Interaction& interaction, st
 Result<ChatSummary> PostgresStore::LoadSummary(const ChatId& chat) {
   auto row = TRY(ReadRow(chat));
   if (row && row->has_index) return std::move(row->index.summary);
-  return reader_->LoadSummary(chat);  // its first run may have begun; else kNotFound
+  return FileInteractionStore::LoadSummary(chat);  // its first run may have begun; else kNotFound
 }
 
-Result<ChatSummary> PostgresStore::CreateChat(const ChatId& chat, const ChatSettings& settings) {
-  ChatIndex index = NewIndex(chat);
-  Apply(settings, index.summary);
-  const std::string record = TRY(files_.SealIndex(index));
+// Other servers change chats, so the versions of all are asked for each time; only what has changed is read.
+Result<std::vector<ChatVersion>> PostgresStore::ListVersions() {
+  const Rows rows = TRY(database_.Execute({.sql = kListChats, .values = {tenant()}}));
+  std::vector<ChatVersion> chats;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (auto chat = ParseChatDirectory(std::string(rows.text(row, 0))))
+      chats.emplace_back(*std::move(chat), rows.number(row, 1));
+  }
+  return chats;
+}
+
+Result<ChatSummary> PostgresStore::LoadListed(const ChatId& chat) {
+  auto summary = LoadSummary(chat);
+  const bool is_damaged = !summary && summary.error().code == ErrorCode::kCorruption;
+  return is_damaged ? FileInteractionStore::LoadSummary(chat) : summary;  // the interactions may tell
+}
+
+Result<void> PostgresStore::AddEmpty(const ChatIndex& index) {
+  const std::string record = TRY(records().SealIndex(index));
   const Rows made = TRY(database_.Execute(
       {.sql =
            "insert into reprise.chats as c (tenant, id, index_record) values ($1, $2, $3) on conflict (tenant, id) do "
            "update "
            "set index_record = excluded.index_record, version = c.version + 1 "
            "where (c.index_record is null and c.running is null) or c.index_record = excluded.index_record returning 1",
-       .values = {tenant(), chat.str(), SqlValue::Bytes(record)}}));
-  if (made.empty()) return ChatExists();
-  return index.summary;
+       .values = {tenant(), index.summary.id.str(), SqlValue::Bytes(record)}}));
+  return made.empty() ? ChatExists() : Result<void>();
 }
 
-Result<ChatSummary> PostgresStore::ChangeIndex(const ChatId& chat, bool while_running,
-                                               const std::function<Result<void>(ChatIndex&)>& change) {
+Result<ChatSummary> PostgresStore::ChangeIndex(const ChatId& chat, bool while_running, const IndexChange& change) {
   for (;;) {
     auto row = TRY(ReadRow(chat));
     // A chat whose first turn runs has no index yet, but exists.
     if (!row || !(row->has_index || (while_running && row->running))) return NoSuchChat();
     TRY(change(row->index));
-    const std::string record = TRY(files_.SealIndex(row->index));
+    const std::string record = TRY(records().SealIndex(row->index));
     const auto head = Number(row->index.summary.head);
     const Rows changed =
         TRY(database_.Execute({.sql = "update reprise.chats set index_record = $4, head = $5::int, version = version + "
@@ -375,28 +388,7 @@ Result<ChatSummary> PostgresStore::ChangeIndex(const ChatId& chat, bool while_ru
   }
 }
 
-Result<ChatSummary> PostgresStore::ChangeChat(const ChatId& chat, const ChatSettings& settings) {
-  return ChangeIndex(chat, /*while_running=*/true, [&](ChatIndex& index) -> Result<void> {
-    ApplySettings(index, settings);
-    return {};
-  });
-}
-
-Result<ChatSummary> PostgresStore::MoveHead(const ChatId& chat, InteractionId head) {
-  // A chat must not end at an unreadable interaction.
-  const auto interaction = TRY(LoadInteraction(chat, head));
-  return ChangeIndex(chat, /*while_running=*/false, [&](ChatIndex& index) -> Result<void> {
-    SetHead(index, interaction);
-    return {};
-  });
-}
-
 // --- whole chats -----------------------------------------------------------------------------------------------------
-
-Result<ChatSummary> PostgresStore::ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
-                                            const std::optional<std::string>& title) {
-  return AddWhole(TRY(reader_->CopyOfBranch(*this, source, last, chat, title)));
-}
 
 Result<ChatSummary> PostgresStore::AddWhole(const IncomingChat& incoming) {
   const ChatId& chat = incoming.summary.id;
@@ -417,14 +409,14 @@ Result<void> PostgresStore::AddParts(const IncomingChat& incoming) {
                           .keys = options_.keys,
                           .file_system = database_files_,
                           .bucket = options_.bucket}));
-  for (const QueuedMessage& message : incoming.queue) TRY(AddQueued(incoming.summary.id, message));
+  for (const QueuedMessage& message : incoming.queue) TRY(queue_.AddQueued(incoming.summary.id, message));
   return {};
 }
 
 // Adds the chat and its interactions in one statement, so that they are there as a whole or not at all.
 Result<void> PostgresStore::AddRow(const IncomingChat& incoming, ChatIndex& index) {
   const ChatId& chat = incoming.summary.id;
-  std::vector<std::string> records, digests;
+  std::vector<std::string> texts, digests;
   std::map<InteractionId, std::string> digest_of;
   std::map<InteractionId, StateTotals> totals_of;
   std::pair<InteractionId, std::shared_ptr<const AgentState>> last{InteractionId::FromNumber(1), nullptr};
@@ -436,7 +428,7 @@ Result<void> PostgresStore::AddRow(const IncomingChat& incoming, ChatIndex& inde
   for (const InteractionId id : incoming.interactions) {
     const Interaction interaction = TRY(incoming.load(id));
     const RecordLinks links = TRY(LinksTo(interaction.parent_id, index, read_digest));
-    SealedInteraction sealed = TRY(files_.SealInteraction(interaction, links, [&]() -> std::optional<KnownState> {
+    SealedInteraction sealed = TRY(records().SealInteraction(interaction, links, [&]() -> std::optional<KnownState> {
       const auto totals = links.parent ? totals_of.find(*links.parent) : totals_of.end();
       if (totals == totals_of.end()) return std::nullopt;
       return KnownState{.totals = totals->second, .state = last.first == *links.parent ? last.second : nullptr};
@@ -447,11 +439,11 @@ Result<void> PostgresStore::AddRow(const IncomingChat& incoming, ChatIndex& inde
     }
     AddToIndex(index, interaction, sealed.digest);
     digest_of.emplace(id, sealed.digest);
-    records.push_back(std::move(sealed.text));
+    texts.push_back(std::move(sealed.text));
     digests.push_back(std::move(sealed.digest));
   }
   TakeSummary(index, incoming.summary);
-  const std::string record = TRY(files_.SealIndex(index));
+  const std::string record = TRY(records().SealIndex(index));
   const std::int64_t next = incoming.interactions.empty() ? 1 : Number(incoming.interactions.back()) + 1;
   const Rows added = TRY(database_.Execute(
       {.sql = REPRISE_ADD_CHAT
@@ -459,19 +451,14 @@ Result<void> PostgresStore::AddRow(const IncomingChat& incoming, ChatIndex& inde
        "  from c, unnest($6::int[], $7::bytea[], $8::text[]) as u(n, r, d)) "
        "select 1 from c",
        .values = {tenant(), chat.str(), next, SqlValue::OrNull(Number(index.summary.head)), SqlValue::Bytes(record),
-                  Numbers(incoming.interactions), SqlValue::ByteStrings(records), SqlValue::Texts(digests)}}));
+                  Numbers(incoming.interactions), SqlValue::ByteStrings(texts), SqlValue::Texts(digests)}}));
   if (!added.empty()) return {};
   const auto there = TRY(ReadRow(chat));  // perhaps added by the same statement before
   if (there && there->has_index && there->index.leaves == index.leaves) return {};
   return ChatExists();
 }
 
-Result<std::vector<InteractionId>> PostgresStore::RemoveBranch(const ChatId& chat, InteractionId from) {
-  const Chat whole = TRY(LoadChat(chat));
-  RemovedBranch removed = TRY(BranchToRemove(whole, from));
-  TRY(ChangeIndex(chat, /*while_running=*/false,
-                  [&](ChatIndex& index) { return files_.RemoveLeaves(removed, index); }));
-  // The index does not name them now. If the process ends here, they are still superseded and can be removed again.
+Result<void> PostgresStore::MoveToTrash(const ChatId& chat, const std::vector<InteractionId>& interactions) {
   const std::string entry = NameOf(TrashedBranch(DatabaseFiles::kRoot, chat, Now()));
   TRY(database_.Execute(
       {.sql =
@@ -481,8 +468,8 @@ Result<std::vector<InteractionId>> PostgresStore::RemoveBranch(const ChatId& cha
            "select $1, $3, 'interactions/int_' || lpad(number::text, greatest(3, length(number::text)), '0') || "
            "'.json', record "
            "from gone",
-       .values = {tenant(), chat.str(), entry, Numbers(removed.interactions)}}));
-  return std::move(removed.interactions);
+       .values = {tenant(), chat.str(), entry, Numbers(interactions)}}));
+  return {};
 }
 
 Result<void> PostgresStore::DeleteChat(const ChatId& chat) {
@@ -526,7 +513,7 @@ Result<bool> PostgresStore::Remove(const ChatId& chat, const std::optional<std::
 
 // The reader finds no sizes, because its files are rows.
 Result<std::vector<TrashEntry>> PostgresStore::ListTrash() {
-  auto entries = TRY(reader_->ListTrash());
+  auto entries = TRY(FileInteractionStore::ListTrash());
   const Rows rows = TRY(database_.Execute(
       {.sql = "select entry, sum(length(content))::bigint from reprise.trash where tenant = $1 group by entry",
        .values = {tenant()}}));
@@ -547,7 +534,7 @@ Result<ChatSummary> PostgresStore::RestoreChat(const ChatId& chat, const std::st
   const auto record = database_files_.ReadFile(folder + "/chat.json", kMaxRecordBytes);
   if (!record && IsNotFound(record.error())) return NotInTrash();
   if (!record) return Fail(record.error());
-  const ChatIndex index = TRY(files_.OpenIndex(chat, *record));
+  const ChatIndex index = TRY(records().OpenIndex(chat, *record));
   const Rows files = TRY(database_.Execute(
       {.sql = "select path, content from reprise.trash where tenant = $1 and entry = $2 and path like 'interactions/%'",
        .values = {tenant(), entry}}));
@@ -558,7 +545,7 @@ Result<ChatSummary> PostgresStore::RestoreChat(const ChatId& chat, const std::st
     if (!id) continue;
     numbers.push_back(*id);
     // An unreadable one is restored as it is, and reported when it is read.
-    digests.push_back(files_.DigestOf(chat, *id, files.text(row, 1)).value_or(""));
+    digests.push_back(records().DigestOf(chat, *id, files.text(row, 1)).value_or(""));
   }
   std::int64_t next = index.last + 1;
   for (const InteractionId id : numbers) next = std::max(next, Number(id) + 1);

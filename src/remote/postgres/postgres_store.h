@@ -17,12 +17,18 @@
 
 namespace reprise {
 
-// Chats in a PostgreSQL database, each record as its file would be. Reads go through DatabaseFiles, as in a data folder
-// and with the same checks; each write is one atomic statement. The row of a chat has its index and a version of that:
-// a writer that finds another version reads the row again. Any number of processes may use one database. Thread-safe.
+// A base, so that they are there before the store that reads them.
+struct FilesOfDatabase {
+  DatabaseFiles database_files_;
+};
+
+// Chats in a PostgreSQL database, each record as its file would be: a data folder that is read as any other, through
+// DatabaseFiles and with the same checks, and written in other ways. Each write is one atomic statement. The row of a
+// chat has its index and a version of that: a writer that finds another version reads the row again. Any number of
+// processes may use one database. Thread-safe.
 //
 // Runs and their journals are PostgresRunStore's.
-class PostgresStore final : public InteractionStore {
+class PostgresStore final : private FilesOfDatabase, public FileInteractionStore {
  public:
   struct Options {
     Database& database;                  // must outlive the store; its schema is current
@@ -33,71 +39,44 @@ class PostgresStore final : public InteractionStore {
     Database* finishes = nullptr;
     std::string instance{};  // the user of the store (Lease::instance); empty: a command
   };
-  static Result<std::unique_ptr<PostgresStore>> Open(Options options);
+  explicit PostgresStore(Options options);
 
   Result<InteractionId> ReserveInteraction(const ChatId& chat) override;
   Result<void> SaveInteraction(const Interaction& interaction) override;
   // The reader looks for a record, and then for its name in the index. A record that another process saves in between
   // seems to be gone, so it is looked for again.
   Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) override {
-    auto read = reader_->LoadInteraction(chat, id);
+    auto read = FileInteractionStore::LoadInteraction(chat, id);
     const bool seems_gone = !read && read.error().Is(Reason::kIntegrityMissing);
-    return seems_gone ? reader_->LoadInteraction(chat, id) : std::move(read);
+    return seems_gone ? FileInteractionStore::LoadInteraction(chat, id) : std::move(read);
   }
   Result<AddedInteraction> LoadAdded(const ChatId& chat, InteractionId id) override {
-    auto read = reader_->LoadAdded(chat, id);
+    auto read = FileInteractionStore::LoadAdded(chat, id);
     const bool seems_gone = !read && read.error().Is(Reason::kIntegrityMissing);
-    return seems_gone ? reader_->LoadAdded(chat, id) : std::move(read);
+    return seems_gone ? FileInteractionStore::LoadAdded(chat, id) : std::move(read);
   }
   Result<Chat> LoadChat(const ChatId& chat) override {
-    auto read = reader_->LoadChat(chat);
+    auto read = FileInteractionStore::LoadChat(chat);
     const bool seems_gone = read && !read->damaged.empty();
-    return seems_gone ? reader_->LoadChat(chat) : std::move(read);
+    return seems_gone ? FileInteractionStore::LoadChat(chat) : std::move(read);
   }
-  HistorySource* histories() override { return reader_.get(); }
-  Result<std::optional<AgentState>> LoadFinalState(const ChatId& chat, InteractionId id) override {
-    return reader_->LoadFinalState(chat, id);
+  // Runs keep their journals themselves.
+  Result<std::unique_ptr<Journal>> BeginJournal(const ChatId&, InteractionId,
+                                                const std::vector<std::string>&) override {
+    return nullptr;
   }
-  Result<std::optional<AgentState>> LoadPreviousState(const ChatId& chat, InteractionId id) override {
-    return reader_->LoadPreviousState(chat, id);
-  }
+  Result<std::vector<InteractionRef>> ListUnfinished() override { return std::vector<InteractionRef>(); }
+  Result<void> DropJournal(const ChatId&, InteractionId) override { return {}; }
 
   Result<ChatHead> LoadHead(const ChatId& chat) override;
   Result<ChatHead> LoadKnownHead(const ChatId& chat) override;
 
-  Result<ChatSummary> CreateChat(const ChatId& chat, const ChatSettings& settings) override;
   Result<ChatSummary> LoadSummary(const ChatId& chat) override;
-  Result<std::vector<ChatSummary>> ListChats() override { return reader_->ListChats(); }
-  Result<std::vector<UnreadableChat>> ListUnreadableChats() override { return reader_->ListUnreadableChats(); }
-  Result<ChatSummary> ChangeChat(const ChatId& chat, const ChatSettings& settings) override;
-  Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) override;
-  Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
-                               const std::optional<std::string>& title) override;
-  Result<ChatSummary> ImportChat(const IncomingChat& chat) override { return AddWhole(chat); }
-  Result<std::vector<InteractionId>> RemoveBranch(const ChatId& chat, InteractionId from) override;
   Result<void> DeleteChat(const ChatId& chat) override;
   Result<std::vector<TrashEntry>> ListTrash() override;
   Result<ChatSummary> RestoreChat(const ChatId& chat, const std::string& entry) override;
 
-  Result<std::vector<WaitingMessage>> LoadQueue(const ChatId& chat) override { return queue_.Load(chat); }
-  Result<void> AddQueued(const ChatId& chat, const QueuedMessage& message) override {
-    return queue_.Add(chat, message);
-  }
-  Result<void> ChangeQueued(const ChatId& chat, std::string_view id, const std::string& user_message) override {
-    return queue_.Change(chat, id, user_message);
-  }
-  Result<void> RemoveQueued(const ChatId& chat, std::string_view id) override { return queue_.Remove(chat, id); }
-  Result<void> FailQueued(const ChatId& chat, std::string_view id, const Error& failure) override {
-    return queue_.NoteFailure(chat, id, failure);
-  }
-  // PostgresRunStore::Begin does it.
-  Result<void> TakeQueued(const ChatId&, std::string_view) override { return {}; }
-  Result<void> ClearQueue(const ChatId& chat) override { return queue_.Clear(chat); }
-  Result<std::vector<ChatId>> ListQueues() override { return queue_.List(); }
-  Result<std::optional<InteractionId>> BegunElsewhere(const ChatId& chat, std::string_view id) override {
-    return queue_.Begun(chat, id);
-  }
-  void LeaveQueues() override { queue_.Leave(); }
+  QueueStore& queues() override { return queue_; }
 
   // --- for PostgresRunStore
   // A run's interaction, sealed only once, so that a record that is stored already is recognized by its digest.
@@ -127,9 +106,6 @@ class PostgresStore final : public InteractionStore {
   void RememberFirst(const ChatId& chat, std::int64_t version);
   // Drops the remembered chat.
   void Forget(const ChatId& chat) { known_.Take(chat.str()); }
-  Result<JournalContent> ReadJournal(const ChatId& chat, InteractionId id) override {
-    return reader_->ReadJournal(chat, id);
-  }
   const KeySet* keys() const { return options_.keys.get(); }
   // Seal and open a record of a place without a file.
   Result<std::string> Seal(const RecordPlace& place, std::string_view plaintext) const;
@@ -138,8 +114,6 @@ class PostgresStore final : public InteractionStore {
   const std::string& tenant() const { return options_.tenant; }
 
  private:
-  explicit PostgresStore(Options options);
-
   // A chat's row.
   struct ChatRow {
     ChatIndex index;
@@ -165,14 +139,20 @@ class PostgresStore final : public InteractionStore {
   Result<std::optional<std::string>> DigestOf(const ChatId& chat, InteractionId id, bool is_patient);
   std::optional<KnownState> ParentState(const ChatId& chat, const RecordLinks& links);
   Result<SealedInteraction> Seal(const Interaction& interaction, const ChatRow& row, bool is_patient);
+  // Adds a saved interaction to the index, as the statements that save it do. Returns the index's record.
+  Result<std::string> AddTo(ChatRow& row, const Interaction& interaction, const std::string& digest) const;
   // Its row says whether it was saved, and whether the token is the run's.
   static Statement FinishStatement(const std::string& tenant, const Finishing& finishing);
   Result<Rows> InsertInteraction(const Interaction& interaction, std::int64_t version, const std::string& index,
                                  const SealedInteraction& sealed);
-  // Applies `change` to the index, durably. Fails while a run holds the chat, unless `while_running`.
-  Result<ChatSummary> ChangeIndex(const ChatId& chat, bool while_running,
-                                  const std::function<Result<void>(ChatIndex&)>& change);
-  Result<ChatSummary> AddWhole(const IncomingChat& chat);
+  Result<void> CheckWritable() const override { return {}; }
+  std::shared_ptr<ChatList> List() override { return list_; }
+  Result<std::vector<ChatVersion>> ListVersions();
+  Result<ChatSummary> LoadListed(const ChatId& chat);
+  Result<void> AddEmpty(const ChatIndex& index) override;
+  Result<ChatSummary> AddWhole(const IncomingChat& chat) override;
+  Result<ChatSummary> ChangeIndex(const ChatId& chat, bool while_running, const IndexChange& change) override;
+  Result<void> MoveToTrash(const ChatId& chat, const std::vector<InteractionId>& interactions) override;
   Result<void> AddRow(const IncomingChat& chat, ChatIndex& index);
   Result<void> AddParts(const IncomingChat& chat);
   // Moves the chat into this entry of the trash; nullopt removes it for good, because it never was whole. False if the
@@ -181,12 +161,10 @@ class PostgresStore final : public InteractionStore {
 
   const Options options_;
   TenantDatabase database_, finishes_;
-  DatabaseFiles database_files_;
-  const ChatFiles files_;  // seals, and reads single records
   const std::unique_ptr<RecordFormat> format_;
   PostgresQueue queue_;
-  std::unique_ptr<FileInteractionStore> reader_;
   StateCache<Known> known_;  // by the chat; synchronises itself
+  const std::shared_ptr<ChatList> list_;
 };
 
 // The id for the number in a row.

@@ -488,12 +488,12 @@ Result<void> PostgresApiTokens::WriteUses(const TokenUses& uses) {
 Result<std::unique_ptr<PostgresParts>> PostgresParts::Open(SharedDatabase& shared, Options options) {
   Database& database = shared.database();
   std::unique_ptr<PostgresParts> parts(new PostgresParts);
-  parts->store_ = TRY(PostgresStore::Open({.database = database,
-                                           .keys = options.keys,
-                                           .tenant = options.tenant,
-                                           .bucket = options.bucket,
-                                           .finishes = &shared.finishes(),
-                                           .instance = shared.lease().instance()}));
+  parts->store_ = std::make_unique<PostgresStore>(PostgresStore::Options{.database = database,
+                                                                         .keys = options.keys,
+                                                                         .tenant = options.tenant,
+                                                                         .bucket = options.bucket,
+                                                                         .finishes = &shared.finishes(),
+                                                                         .instance = shared.lease().instance()});
   parts->files_ = std::make_unique<SealedFileStore>(SealedFileStore::Options{.root = DatabaseFiles::kRoot,
                                                                              .keys = options.keys,
                                                                              .file_system = parts->store_->files(),

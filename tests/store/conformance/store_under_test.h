@@ -32,6 +32,7 @@ class StoreUnderTest {
  public:
   virtual ~StoreUnderTest() = default;
   virtual InteractionStore& store() = 0;
+  QueueStore& queues() { return store().queues(); }
   virtual RunStore& runs() = 0;
   // Closes the store and opens it again on the same content; a store that lives in memory only stays as it is.
   virtual void Reopen() = 0;
@@ -93,9 +94,8 @@ class PostgresUnderTest final : public StoreUnderTest {
     database_ = Opened();
     lease_database_ = Opened();
     REQUIRE(MigrateSchema(*database_));
-    auto store = PostgresStore::Open({.database = *database_, .keys = keys_, .tenant = tenant_});
-    REQUIRE(store);
-    store_ = *std::move(store);
+    store_ = std::make_unique<PostgresStore>(
+        PostgresStore::Options{.database = *database_, .keys = keys_, .tenant = tenant_});
     auto lease = Lease::Take(*lease_database_, Lease::MakeInstance(), "test");
     REQUIRE(lease);
     lease_ = *std::move(lease);
