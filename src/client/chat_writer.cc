@@ -85,9 +85,9 @@ class ServedChats final : public ChatWriter {
   const std::unique_ptr<ServerClient> server_;
 };
 
-class StoredChats final : public ChatWriter {
+class ChatsOfFolder final : public ChatWriter {
  public:
-  StoredChats(Options options, std::shared_ptr<const KeySet> keys, std::unique_ptr<ChatBucket> bucket,
+  ChatsOfFolder(Options options, std::shared_ptr<const KeySet> keys, std::unique_ptr<ChatBucket> bucket,
               std::unique_ptr<FileInteractionStore> store)
       : options_(std::move(options)), keys_(std::move(keys)), bucket_(std::move(bucket)), store_(std::move(store)) {}
 
@@ -174,7 +174,7 @@ Result<std::unique_ptr<ChatWriter>> ChatWriter::Open(const Flags& flags, const s
   if (bucket) {
     if (auto ready = bucket->TakeNewFiles(options.data_dir, Disk()); !ready) return Fail(std::move(ready.error()));
   }
-  return std::make_unique<StoredChats>(std::move(options), std::move(keys), std::move(bucket), std::move(store));
+  return std::make_unique<ChatsOfFolder>(std::move(options), std::move(keys), std::move(bucket), std::move(store));
 }
 
 }  // namespace reprise

@@ -115,6 +115,8 @@ Result<void> FileInteractionStore::CheckVersion(const ChatId& chat, InteractionI
 // A source that was deleted meanwhile is neither damage nor a failure of the disk.
 Result<ChatSummary> FileInteractionStore::ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                                    const std::optional<std::string>& title) {
+  TRY(CheckWritable());
+  TRY(LoadSummary(source));  // so that its life is known, and a failure of the disk is not taken for another one
   return InOneLife(
       source, [&] { return StoredChats::ForkChat(source, last, chat, title); },
       [](const Result<ChatSummary>& copied) {

@@ -23,7 +23,9 @@ class PausedStore final : public ForwardingStore {
   std::function<void()> meanwhile;
 
   Result<ChatSummary> LoadSummary(const ChatId& c) override { return Paused(ForwardingStore::LoadSummary(c)); }
-  Result<std::vector<ChatSummary>> ListChats() override { return Paused(ForwardingStore::ListChats()); }
+  Result<ChatPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit) override {
+    return Paused(ForwardingStore::ListPage(after, limit));
+  }
 
  private:
   template <typename T>
