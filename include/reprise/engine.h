@@ -256,6 +256,7 @@ struct ChatListEntry {
   std::optional<InteractionStatus> status;  // of the running interaction or the head; nullopt: empty chat
   std::size_t waiting = 0;                  // approvals and questions that can be answered now
   std::size_t jobs = 0;                     // background jobs that run here
+  bool damaged = false;                     // something of it cannot be read, as far as this process has looked
   bool is_running() const { return status && !IsFinished(*status); }
 };
 struct ChatListPage {
@@ -268,7 +269,7 @@ struct SearchMatch {
   std::string title{};  // of the chat
   InteractionId interaction_id;
   bool superseded = false;
-  std::string where{};    // "user", "answer", "tool_call" or "tool_result"
+  std::string where{};    // "user", "answer", "tool_call", "tool_result" or, of an imported chat, "summary"
   std::string snippet{};  // the found text with some context
 };
 struct SearchResult {
@@ -314,6 +315,7 @@ struct FilePreview {
 struct FilesPreview {
   std::vector<FilePreview> files{};
   std::uint64_t omitted = 0;  // unrecorded changes on the way: they stay, and the restore needs force
+  bool unseen = false;        // of a call on the way nothing is recorded: likewise
 };
 // What an edit would do. Side effects are calls of tools that are not read-only, in the superseded interactions.
 struct EditPreview {
@@ -337,6 +339,7 @@ struct FileDiff {
 struct InteractionDiff {
   std::vector<FileDiff> files{};
   std::uint64_t omitted = 0;  // further changed files, without a record
+  bool unseen = false;        // what a call changed is not known
 };
 
 // Runs interactions: one at a time per chat, in any number of chats at once. Thread-safe. Failures, beside those of its
@@ -445,7 +448,9 @@ class Engine {
   Result<EventSubscription> WhatIf(const ChatId& chat, InteractionId interaction, const WhatIfChanges& changes);
   // The first difference between an interaction and a finished second run of its message.
   Result<ReplayReport> CompareReplay(const ChatId& chat, InteractionId recorded, InteractionId again);
-  // What an edit of `interaction` would do; changes nothing. kConflict (reason "busy") while it runs.
+  // What an edit of `interaction` would do; changes nothing. A run in the chat counts as superseded, with the calls
+  // that it has made; what it changes in files does not count yet. kConflict (reason "busy") while `interaction` itself
+  // runs.
   Result<EditPreview> PreviewEdit(const ChatId& chat, InteractionId interaction);
   // Adds turns from elsewhere after `after` (nullopt: as the root of a branch), each as a finished interaction. The
   // last becomes the head, which is returned. `edited_from`: the interaction that the first turn replaces. Creates an

@@ -292,6 +292,7 @@ struct FilesChanged {
   std::optional<std::string> call_id;  // the call that ran meanwhile; nullopt: none, or a change by hand
   std::vector<WorkspaceChange> changes;
   std::int64_t omitted = 0;  // further changed paths, without a record
+  bool unseen = false;       // what the call changed is not known
   bool operator==(const FilesChanged&) const = default;
 };
 // A background job has started. It may outlive the interaction.

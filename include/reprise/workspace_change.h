@@ -11,7 +11,8 @@ namespace reprise {
 struct FileVersion {
   enum class Kind { kFile, kLink, kDirectory };
   Kind kind = Kind::kFile;
-  std::uint32_t mode = 0;        // permission bits, 0777 at most; 0 for a symbolic link
+  // Permission bits; of a directory also set-group and sticky, which older records lack; 0 for a symbolic link.
+  std::uint32_t mode = 0;
   std::uint64_t size = 0;        // bytes of the content; 0 for a directory
   std::string digest{};          // of the content, or a link's target: "sha256:" + 64 hex digits; empty: not kept
   std::int64_t modified_ns = 0;  // if not kept: modification time, nanoseconds since 1970
@@ -19,6 +20,8 @@ struct FileVersion {
   bool is_kept() const { return kind == Kind::kDirectory || !digest.empty(); }
   bool operator==(const FileVersion&) const = default;
 };
+
+inline constexpr std::uint32_t kFileBits = 0777, kDirectoryBits = 03777;
 
 // A change of one path; nullopt: the path did not, or does not, exist.
 struct WorkspaceChange {
@@ -31,6 +34,7 @@ struct WorkspaceChange {
 struct WorkspaceChanges {
   std::vector<WorkspaceChange> recorded{};
   std::uint64_t omitted = 0;
+  bool unseen = false;  // nothing is known of them
 };
 
 }  // namespace reprise

@@ -24,8 +24,6 @@ class CallRecorder {
   // The changes in the workspace since the call began; keeps the old and new content. Call it once, after the call. May
   // wait for a disk.
   virtual WorkspaceChanges Finish() = 0;
-  // False: what the call changed will not be known.
-  virtual bool sees() const { return true; }
 };
 
 // Watches one run. Thread-safe.

@@ -532,9 +532,10 @@ std::unique_ptr<CallRecorder> CallRunner::BeginRecording(const Execution& execut
 void CallRunner::EndRecording(const Execution& execution, std::unique_ptr<CallRecorder> recorder,
                               ToolOutcome& outcome) const {
   if (!recorder) return;
-  if (!recorder->sees())
+  WorkspaceChanges changes = recorder->Finish();
+  if (changes.unseen)
     outcome.output += "\n(What this call changed in the workspace is not recorded: it cannot be undone.)";
-  for (auto& changed : InEvents(execution.call.id, recorder->Finish())) Emit(std::move(changed));
+  for (auto& changed : InEvents(execution.call.id, std::move(changes))) Emit(std::move(changed));
 }
 
 Span CallRunner::BeginSpan(const Execution& execution) const {

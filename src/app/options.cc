@@ -218,6 +218,21 @@ std::vector<std::string> NotesOf(const Options& options, const Environment& envi
   return notes;
 }
 
+bool GetsRequests(const ProviderOptions& provider) {
+  const bool is_usual = (provider.name == "openai" && provider.base_url == "https://api.openai.com/v1") ||
+                        (provider.name == "anthropic" && provider.base_url == "https://api.anthropic.com");
+  return !is_usual || !provider.api_key.empty() || !provider.headers.empty() || !provider.query.empty() ||
+         provider.web_search.is_on;
+}
+
+std::string NamesOfUsed(const std::vector<ProviderOptions>& providers) {
+  std::string names;
+  for (const ProviderOptions& each : providers) {
+    if (GetsRequests(each)) names += (names.empty() ? "" : ", ") + each.name;
+  }
+  return names.empty() ? "none" : names;
+}
+
 namespace {
 
 // The files that a person is asked to allow.
@@ -324,6 +339,12 @@ Result<std::shared_ptr<const Options>> AskedOptions(const Sources& sources, cons
       own->second = "otherwise " + (before.empty() ? "none" : before);
     }
   });
+  // A file's providers stand in place of all others.
+  const bool lacks_any = std::ranges::any_of(without.providers, [&](const ProviderOptions& provider) {
+    return GetsRequests(provider) &&
+           std::ranges::find(shown.providers, provider.name, &ProviderOptions::name) == shown.providers.end();
+  });
+  if (lacks_any) shown.asked_keys["providers"] = "otherwise " + NamesOfUsed(without.providers);
   return std::make_shared<const Options>(std::move(shown));
 }
 

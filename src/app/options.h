@@ -49,6 +49,11 @@ std::vector<std::string> NotesOf(const Options& options, const Environment& envi
 // or a key is malformed.
 Result<void> FinishProviders(std::vector<ProviderOptions>& providers);
 
+// False: it exists without configuration and has no key, so nothing is sent to it.
+bool GetsRequests(const ProviderOptions& provider);
+// The names of those to which something may be sent, or "none".
+std::string NamesOfUsed(const std::vector<ProviderOptions>& providers);
+
 // The full name of the default model of a well-known provider (openai, anthropic) that has a key; empty for others.
 std::string UsualModel(const ProviderOptions& provider);
 

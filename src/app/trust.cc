@@ -344,14 +344,10 @@ std::string WhatItWouldDo(const Options& loaded, const FileDigests& files) {
   for (const std::string& url : options.redis.urls) {
     add("tells other servers of the same database where to look through Redis at " + RedisHostOf(url));
   }
+  const std::string undone = RemarkOn(options, "providers");
+  if (!undone.empty()) add("providers: " + NamesOfUsed(options.providers) + undone);
   for (const ProviderOptions& provider : options.providers) {
-    // A provider that exists without configuration and has no key gets no requests.
-    const bool is_usual = (provider.name == "openai" && provider.base_url == "https://api.openai.com/v1") ||
-                          (provider.name == "anthropic" && provider.base_url == "https://api.anthropic.com");
-    if (is_usual && provider.api_key.empty() && provider.headers.empty() && provider.query.empty() &&
-        !provider.web_search.is_on) {
-      continue;
-    }
+    if (!GetsRequests(provider)) continue;
     add("may send prompts to " + provider.name + " at " + WithoutQuery(provider.base_url) +
         (provider.api_key.empty() ? "" : ", with a key") +
         (provider.headers.empty() ? "" : ", with headers: " + NamesOf(provider.headers)) +

@@ -137,7 +137,6 @@ class Export {
 
   void SayWhatIsTaken() {
     if (!finder_) return;
-    for (const auto& [kind, times] : finder_->taken()) taken_[kind] += times;
     for (const auto& [kind, times] : taken_) {
       Warn((line_.dry_run ? "would be taken out: " : "taken out: ") + kind + ", " + Counted(times, "time"));
     }
@@ -187,15 +186,6 @@ class Export {
       ComplainOfDamage(item.chat);
       if (!item.chat.damaged.empty()) status_ = kExitFailure;
     }
-    if (finder_ && line_.format == "markdown") {
-      std::erase_if(interactions, [&](Interaction& one) {
-        one.final_agent_state.reset();  // which is not shown
-        auto redacted = Redacted(one);
-        if (redacted) one = *std::move(redacted);
-        return !redacted;
-      });
-      if (interactions.empty() && item.single) return std::nullopt;
-    }
     return item;
   }
 
@@ -219,12 +209,12 @@ class Export {
     return line_.branches.empty() ? usually : line_.branches == "all";
   }
 
-  // Null after a failure, which has been printed.
-  std::optional<Interaction> Redacted(const Interaction& one) {
+  // False after a failure, which has been printed.
+  bool Redact(Interaction& one) {
     auto redacted = finder_->TakenFrom(one);
-    if (redacted) return *std::move(redacted);
-    status_ = Complain(redacted.error());
-    return std::nullopt;
+    if (!redacted) status_ = Complain(redacted.error());
+    if (redacted) one = *std::move(redacted);
+    return redacted.has_value();
   }
 
   // The whole item as one JSON document.
@@ -241,9 +231,20 @@ class Export {
     return DumpJson(ToJson(one)) + "\n";
   }
 
+  void AddTaken(const std::map<std::string, std::size_t>& taken) {
+    for (const auto& [kind, times] : taken) taken_[kind] += times;
+  }
+
+  // Counts what is to be taken out of a document as it would be without that: a record says most things twice.
+  void CountIn(std::string document) {
+    finder_->Forget();
+    finder_->TakeFrom(document);
+    AddTaken(finder_->taken());
+  }
+
   Result<std::string> WithoutSecrets(const ChatId& chat) {
     RecordingForTests recording = TRY(RecordForTests(reader_, chat, line_.redact_words));
-    for (const auto& [kind, times] : recording.taken) taken_[kind] += times;
+    AddTaken(recording.taken);
     std::string document;
     const std::string name = "\"" + chat.str() + "\"", shown = "\"" + NameOf(chat).str() + "\"";
     for (std::string_view rest = recording.document; !rest.empty();) {  // in ids, which nothing else is taken from
@@ -266,26 +267,28 @@ class Export {
 
   // Turns that cannot be read or redacted are missing; these failures have been printed.
   Result<std::string> Text(const Item& item) {
-    if (line_.format == "json") return Document(item);
-    if (line_.format == "html") return Page(item);
-    if (line_.format == "atif") return FormatAtif(SummaryOf(item), WithMessages(item));
-    if (line_.format == "claude-code") return FormatClaudeCode(SummaryOf(item), WithMessages(item));
-    return line_.format == "markdown" ? Markdown(item) : Conversations(item);
+    if (line_.format == "atif") return Turns(item, FormatAtif);
+    if (line_.format == "claude-code") return Turns(item, FormatClaudeCode);
+    if (line_.format == "markdown") return Markdown(item);
+    if (line_.format == "jsonl") return Conversations(item);
+    if (finder_) finder_->Forget();
+    auto text = line_.format == "json" ? Document(item) : Page(item);
+    if (finder_) AddTaken(finder_->taken());
+    return text;
   }
 
-  // The turns with the messages that are theirs.
-  std::vector<AddedInteraction> WithMessages(const Item& item) {
+  // Of the turns with the messages that are theirs.
+  std::string Turns(const Item& item, std::string (*format)(const ChatSummary&, const std::vector<AddedInteraction>&)) {
     std::vector<AddedInteraction> turns;
     for (const Interaction& one : item.chat.interactions) {
       auto added = store_.LoadAdded(item.chat.summary.id, one.id);
-      if (added && finder_) {
-        auto redacted = Redacted(added->interaction);
-        if (!redacted) continue;
-        added->interaction = *std::move(redacted);
-      }
       added ? turns.push_back(*std::move(added)) : void(status_ = Complain(added.error()));
     }
-    return turns;
+    if (finder_) {
+      CountIn(format(item.chat.summary, turns));
+      std::erase_if(turns, [&](AddedInteraction& each) { return !Redact(each.interaction); });
+    }
+    return format(SummaryOf(item), turns);
   }
 
   // The proof of the item, to read.
@@ -310,10 +313,21 @@ class Export {
     return finder_ && finder_->TakeFrom(name) ? ChatId::Parse(name).value_or(chat) : chat;
   }
 
-  std::string Markdown(const Item& item) {
-    std::vector<MarkdownTurn> turns;
-    for (const Interaction& one : item.chat.interactions) turns.push_back({&one, !item.branch.contains(one.id)});
-    return FormatMarkdown(SummaryOf(item), turns);
+  Result<std::string> Markdown(const Item& item) {
+    const auto formatted = [&item](const ChatSummary& summary, const std::vector<Interaction>& interactions) {
+      std::vector<MarkdownTurn> turns;
+      for (const Interaction& one : interactions) turns.push_back({&one, !item.branch.contains(one.id)});
+      return FormatMarkdown(summary, turns);
+    };
+    if (!finder_) return formatted(item.chat.summary, item.chat.interactions);
+    CountIn(formatted(item.chat.summary, item.chat.interactions));
+    std::vector<Interaction> interactions = item.chat.interactions;
+    std::erase_if(interactions, [&](Interaction& one) {
+      one.final_agent_state.reset();  // which is not shown
+      return !Redact(one);
+    });
+    if (interactions.empty() && item.single) return Fail(ErrorCode::kCorruption, "nothing is left of the turn");
+    return formatted(SummaryOf(item), interactions);
   }
 
   // A line for each branch: the agent's messages at its end.
@@ -325,14 +339,14 @@ class Export {
     }
     std::string lines;
     for (const InteractionId end : ends) {
-      const auto interaction = store_.LoadInteraction(item.chat.summary.id, end);
+      auto interaction = store_.LoadInteraction(item.chat.summary.id, end);
       if (!interaction) {
         status_ = Complain(interaction.error());
         continue;
       }
-      const auto redacted = finder_ ? Redacted(*interaction) : std::nullopt;
-      if (finder_ && !redacted) continue;
-      const auto& state = redacted ? redacted->final_agent_state : interaction->final_agent_state;
+      const auto& state = interaction->final_agent_state;
+      if (finder_ && state) CountIn(ConversationLine(*state));
+      if (finder_ && !Redact(*interaction)) continue;
       if (state) lines += ConversationLine(*state);
     }
     return lines;
@@ -367,7 +381,7 @@ class Export {
   WorkCounter& counter_;
   Progress& progress_;
   std::optional<SecretFinder> finder_;        // null: nothing is redacted
-  std::map<std::string, std::size_t> taken_;  // kinds of secrets that others have found
+  std::map<std::string, std::size_t> taken_;  // kinds of secrets in what is written
   std::vector<std::string> exported_;         // paths
   std::size_t chats_ = 0, interactions_ = 0;  // in them
   int status_ = kExitOk;

@@ -27,18 +27,19 @@ namespace {
 
 struct DeletedOrg {
   std::size_t users = 0, tokens = 0;
+  bool had_folder = false;  // perhaps without users: what an earlier deletion left
 };
 
 Error NoSuchOrg(const std::string& org) {
   return MakeError(ErrorCode::kNotFound, "there is no organization " + VisibleLine(org) + " with chats or tokens here");
 }
 
-// The users whose chats were deleted. Removes the key first, so that leftovers of a failure are unreadable.
-Result<std::size_t> DeleteFolders(const Options& options, const std::string& org) {
+// Removes the key first, so that leftovers of a failure are unreadable.
+Result<DeletedOrg> DeleteFolders(const Options& options, const std::string& org) {
   const std::string folder = OrgFolder(options.data_dir, org);
-  std::size_t users = 0;
-  for (const Principal& each : ListTenants(options.data_dir, Disk())) users += each.org == org ? 1 : 0;
-  if (users == 0 && !IsDirectory(folder)) return 0;
+  DeletedOrg deleted{.had_folder = IsDirectory(folder)};
+  for (const Principal& each : ListTenants(options.data_dir, Disk())) deleted.users += each.org == org ? 1 : 0;
+  if (deleted.users == 0 && !deleted.had_folder) return deleted;
   auto lock = DirectoryLock::Acquire(LockFile(options.data_dir));
   if (!lock && lock.error().code == ErrorCode::kConflict) {
     lock.error().message =
@@ -49,13 +50,16 @@ Result<std::size_t> DeleteFolders(const Options& options, const std::string& org
   std::error_code failed;
   std::filesystem::remove_all(folder, failed);
   if (failed) return Fail(ErrorCode::kIo, "not all of " + folder + " could be deleted: " + failed.message());
-  return users;
+  return deleted;
 }
 
 Result<DeletedOrg> DeleteOrg(const Options& options, const std::string& org) {
   DeletedOrg deleted;
-  deleted.users = TRY(options.store.type == StoreOptions::Type::kPostgres ? DeleteOrgRows(options.store.url, org)
-                                                                          : DeleteFolders(options, org));
+  if (options.store.type == StoreOptions::Type::kPostgres) {
+    deleted.users = TRY(DeleteOrgRows(options.store.url, org));
+  } else {
+    deleted = TRY(DeleteFolders(options, org));
+  }
   // Also where there are no chats (any more): a command that was cut off here is run again.
   const auto tokens = TRY(OpenTokens(options));
   const auto content = TRY(tokens->Read());
@@ -64,7 +68,7 @@ Result<DeletedOrg> DeleteOrg(const Options& options, const std::string& org) {
     TRY(tokens->Revoke(token.id));
     ++deleted.tokens;
   }
-  if (deleted.users == 0 && deleted.tokens == 0) return Fail(NoSuchOrg(org));
+  if (deleted.users == 0 && deleted.tokens == 0 && !deleted.had_folder) return Fail(NoSuchOrg(org));
   return deleted;
 }
 

@@ -145,6 +145,23 @@ Exited RunStamp(const CommandLine& line) {
 
 // --- a chat of ours --------------------------------------------------------------------------------------------------
 
+// Says by which grants calls ran whose approval is no leaf: it was given in another turn or chat.
+void WarnOfGrants(const Proof& proof) {
+  bool is_granted = false;
+  std::set<std::string> grants;
+  for (const Proof::Leaf& leaf : proof.leaves) {
+    const Json json = ParseJson(leaf.text, 2 * kMaxJsonDepth).value_or(Json());
+    const std::string kind = TextMember(json, "kind"), scope = TextMember(MemberOf(json, "event"), "scope");
+    is_granted = is_granted || (kind == "approved" && !scope.empty() && scope != "once");
+    if (kind != "permission" || !TextMember(json, "reason").ends_with("grant")) continue;
+    for (const Json& each : MemberOf(json, "decided_by")) grants.insert(each.get<std::string>());
+  }
+  if (grants.empty() || is_granted) return;
+  std::string names;
+  for (const std::string& grant : grants) names += (names.empty() ? "" : ", ") + grant;
+  Warn("who gave " + names + ", by which calls ran, is in no leaf: the approval is in another turn or chat");
+}
+
 Exited RunMake(const CommandLine& line, const Environment& environment) {
   auto reader = TRY(OfUse(ChatReader::Open(line.flags, environment)));
   const RecordReference what = TRY(OfUse(FindRecord(line.argument, reader.names())));
@@ -161,7 +178,9 @@ Exited RunMake(const CommandLine& line, const Environment& environment) {
   if (chat->interactions.empty()) {
     return Fail(NotThere(MakeError(ErrorCode::kNotFound, "there is no such turn"), what, reader.options().data_dir));
   }
-  return Finish(ProveChat(*chat, reader, TRY(ProofKeyOf(reader.options()))), line);
+  Proof proof = ProveChat(*chat, reader, TRY(ProofKeyOf(reader.options())));
+  WarnOfGrants(proof);
+  return Finish(std::move(proof), line);
 }
 
 }  // namespace

@@ -112,6 +112,35 @@ Result<Exported> ExportedIn(const std::string& path) {
 // The checks for all chats of its folder.
 std::string SuiteOf(const std::string& file) { return file.substr(0, file.rfind('/') + 1) + std::string(kSuiteFile); }
 
+// The checks in this file; nullopt: there is none.
+Result<std::optional<SuiteChecks>> ReadChecks(const std::string& path) {
+  const auto text = TRY(ReadSmall(path));
+  if (!text) return std::nullopt;
+  return std::optional(TRY(ParseChecks(*text, path)));
+}
+
+// The turns in a suite.json that no chat of its folder has.
+void AddUnknownTurns(Exported& exported) {
+  std::map<std::string, std::vector<std::string>> chats_of;
+  for (const std::string& chat : exported.chats) chats_of[SuiteOf(chat)].push_back(chat);
+  for (const auto& [path, chats] : chats_of) {
+    const auto checks = ReadChecks(path);
+    if (!checks || !*checks) continue;  // ChecksBeside says so
+    auto unknown = UnknownTurns(**checks, {});
+    for (const std::string& chat : unknown.empty() ? std::vector<std::string>() : chats) {
+      const auto foreign = ReadForeignChat(chat);
+      if (!foreign) unknown.clear();  // its turns are not known
+      if (unknown.empty()) break;
+      const auto here = UnknownTurns(**checks, Branch(ParentsOf(foreign->interactions), foreign->head));
+      std::erase_if(unknown, [&](const auto& turn) { return std::ranges::find(here, turn) == here.end(); });
+    }
+    if (unknown.empty()) continue;
+    exported.faults.emplace_back(path,
+                                 MakeError(ErrorCode::kInvalidArgument,
+                                           "/turns/" + unknown.front() + ": no chat of this folder has such a turn"));
+  }
+}
+
 // The turn in "PATH/int_002".
 std::optional<InteractionId> TurnIn(const std::string& what) {
   const auto turn = InteractionId::Parse(std::string_view(what).substr(what.rfind('/') + 1));  // npos + 1 is 0
@@ -134,10 +163,10 @@ Result<std::vector<SuiteChecks>> ChecksBeside(const RecordedChat& chat, std::str
   const std::string of_all = SuiteOf(chat.file);
   for (const std::string& path : {of_all, chat.file + std::string(kChecksEnding)}) {
     faulty = path;
-    const auto text = TRY(ReadSmall(path));
-    if (!text) continue;
-    checks.push_back(TRY(ParseChecks(*text, path)));
-    if (path == of_all) continue;  // RecordedChats::Take compares it with each chat of the folder
+    auto found = TRY(ReadChecks(path));
+    if (!found) continue;
+    checks.push_back(*std::move(found));
+    if (path == of_all) continue;  // AddUnknownTurns compares it with each chat of the folder
     for (const std::string& turn : UnknownTurns(checks.back(), chat.turns)) {
       return Fail(ErrorCode::kInvalidArgument, path + ": /turns/" + turn + ": the chat has no such turn");
     }
@@ -166,24 +195,21 @@ std::string RecordedChats::PathIn(const std::string& what) {
 Result<bool> RecordedChats::Check(const std::string& what) {
   const std::string path = PathIn(what);
   if (path.empty()) return TRY(FindStored(what, flags_, environment_)).has_value();
-  if (path == what) TRY(ExportedIn(path));
-  return true;
+  if (path != what) return true;
+  auto exported = TRY(ExportedIn(path));
+  if (!IsChat(path)) AddUnknownTurns(exported);
+  if (exported.faults.empty()) return true;
+  const auto& [at, error] = exported.faults.front();
+  return Fail(error.code, at + ": " + error.message);
 }
 
 Result<bool> RecordedChats::Take(const std::string& what, RecordedChatTaker& taker) {
   const std::string path = PathIn(what);
   if (path == what && !path.empty()) {
-    const auto exported = TRY(ExportedIn(path));
+    auto exported = TRY(ExportedIn(path));
+    if (!IsChat(path)) AddUnknownTurns(exported);  // else others of its folder may have those turns
     for (const auto& [at, error] : exported.faults) taker.TakeBroken(at.substr(at.rfind('/') + 1), at, error);
-    unknown_turns_.clear();
     for (const std::string& each : exported.chats) TRY(TakeExported(each, std::nullopt, taker));
-    if (IsChat(path)) return true;  // and others of its folder may have those turns
-    for (const auto& [at, turns] : unknown_turns_) {
-      if (turns.empty()) continue;
-      taker.TakeBroken(std::string(kSuiteFile), at,
-                       MakeError(ErrorCode::kInvalidArgument,
-                                 "/turns/" + turns.front() + ": no chat of this folder has such a turn"));
-    }
     return true;
   }
   if (!path.empty()) {
@@ -211,7 +237,6 @@ Result<void> RecordedChats::TakeExported(const std::string& path, std::optional<
   if (file.ends_with(".json")) file.resize(file.size() - std::string_view(".json").size());
   const std::string name = file.substr(file.rfind('/') + 1);
   const auto broken = [&](const Error& error) {
-    unknown_turns_[SuiteOf(file)].clear();  // its turns are not known
     taker.TakeBroken(name, path, error);
     return Result<void>();
   };
@@ -230,7 +255,6 @@ Result<void> RecordedChats::TakeExported(const std::string& path, std::optional<
                         .turns = BranchWith(ParentsOf(foreign->interactions), foreign->head, only),
                         .only = only,
                         .is_whole = foreign->gaps.empty()};
-  NoteUnknownTurns(recorded);
   if (only && recorded.turns.empty()) {
     return broken(MakeError(ErrorCode::kInvalidArgument, "the chat has no turn " + only->str()));
   }
@@ -249,17 +273,6 @@ Result<void> RecordedChats::TakeExported(const std::string& path, std::optional<
   };
   const auto imported = store.ImportChat(ToIncomingChat(*chat, *std::move(foreign)));
   return imported ? taker.Take(recorded) : broken(imported.error());
-}
-
-void RecordedChats::NoteUnknownTurns(const RecordedChat& chat) {
-  const std::string path = SuiteOf(chat.file);
-  const auto text = ReadSmall(path);
-  const auto checks = text && *text ? ParseChecks(**text, path) : SuiteChecks();
-  if (!checks) return;  // ChecksBeside says so
-  const auto unknown = UnknownTurns(*checks, chat.turns);
-  const auto [of_others, is_first] = unknown_turns_.try_emplace(path, unknown);
-  if (is_first) return;
-  std::erase_if(of_others->second, [&](const auto& turn) { return std::ranges::find(unknown, turn) == unknown.end(); });
 }
 
 Result<void> RecordedChats::TakeStored(ChatReader& reader, const RecordReference& what, RecordedChatTaker& taker) {

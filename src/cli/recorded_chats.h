@@ -72,7 +72,8 @@ class RecordedChats {
   Result<bool> Take(const std::string& what, RecordedChatTaker& taker);
   // The same, where what cannot be taken is to stop no others: complains of it. Returns the exit status for it alone.
   int TakeOrComplain(const std::string& what, RecordedChatTaker& taker);
-  // Whether it names any, without a look at them. Fails likewise.
+  // Whether it names any, without a look into them beyond what checks need. Fails likewise, and if something cannot be
+  // a part of the suite.
   Result<bool> Check(const std::string& what);
   // The path in an argument that names exported chats or a turn of one; empty: it names none.
   static std::string PathIn(const std::string& what);
@@ -80,12 +81,10 @@ class RecordedChats {
  private:
   Result<void> TakeExported(const std::string& path, std::optional<InteractionId> only, RecordedChatTaker& taker);
   Result<void> TakeStored(ChatReader& reader, const RecordReference& what, RecordedChatTaker& taker);
-  void NoteUnknownTurns(const RecordedChat& chat);
   Result<PastFiles> FilesAt(ChatReader& reader, const Interaction& turn, std::uint64_t seq);
 
   const Flags& flags_;
   const Environment& environment_;
-  std::map<std::string, std::vector<std::string>> unknown_turns_;  // by suite.json: those that no chat before has had
   Mutex mutex_;
   std::map<std::string, RecordedChanges> changes_ GUARDED_BY(mutex_);  // by workspace
 };

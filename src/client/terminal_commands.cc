@@ -324,7 +324,7 @@ std::optional<Json> TerminalClient::FilesOfEdit(const Json& preview) {
   const Json files = preview.value("files", Json::array());
   if (files.empty()) return Json::object();
   TellOfEach(preview, "can be put back: ");
-  const bool conflict = preview.contains("omitted") ||
+  const bool conflict = preview.contains("omitted") || preview.contains("unseen") ||
                         std::ranges::any_of(files, [](const Json& file) { return file.contains("reason"); });
   std::string answer;
   Json chosen = {{"files", "restore"}};
@@ -363,7 +363,8 @@ void TerminalClient::ShowDiff(const std::string& arguments) {
   const auto changed = Call("GET", path_ + "/interactions/" + id + "/diff");
   if (!changed) return Failed(changed.error());
   const Json files = changed->value("files", Json::array());
-  if (files.empty() && !changed->contains("omitted"))
+  if (changed->contains("unseen")) Tell("(what a call of this turn changed is not recorded)");
+  if (files.empty() && !changed->contains("omitted") && !changed->contains("unseen"))
     return Tell("turn " + std::to_string(number) + " has changed no file that is recorded");
   ShowLines(DrawUnified(files, style_, screen_.columns()), "GET " + path_ + "/interactions/" + id + "/diff");
   if (const auto omitted = changed->value("omitted", std::uint64_t{0}); omitted > 0) {
@@ -428,6 +429,7 @@ void TerminalClient::TellOfEach(const Json& preview, const std::string& how) {
   if (const auto omitted = preview.value("omitted", std::uint64_t{0}); omitted > 0) {
     Tell("(" + Counted(omitted, "more changed file") + " cannot be put back: too many changed for all to be recorded)");
   }
+  if (preview.contains("unseen")) Tell("(what a call changed was not recorded, and stays as it is)");
 }
 
 // Lists the files that were put back, and those that were left.

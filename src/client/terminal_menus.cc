@@ -193,6 +193,7 @@ std::vector<MenuItem> TerminalClient::ChatItems() {
     std::string details = Ago(chat, "updated_at");
     if (status == "running") details += ", runs";
     if (status == "waiting") details += ", waits for you";
+    if (chat.contains("damaged")) details += ", something of it is damaged";
     if (!works_here && !folder.empty()) details += "  " + folder;
     (works_here ? here : elsewhere).push_back({title.empty() ? id : title, details + "  " + id, "/resume " + id});
   }

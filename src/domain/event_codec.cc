@@ -239,7 +239,7 @@ void Members(auto& m, Is<event::SentBack> auto& e) { m("content", e.content)("co
 void Members(auto& m, Is<event::FilesChanged> auto& e) {
   m.IfSet("call_id", e.call_id).Paths("paths", e.changes);
   m.List("changes", e.changes);
-  m.IfSet("omitted", e.omitted);
+  m.IfSet("omitted", e.omitted).IfSet("unseen", e.unseen);
 }
 void Members(auto& m, Is<event::JobStarted> auto& e) {
   m("call_id", e.call_id)("job_id", e.job_id)("command", e.command);

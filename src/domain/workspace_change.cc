@@ -17,13 +17,13 @@ constexpr std::array<std::string_view, 3> kKinds{"file", "link", "directory"};
 
 std::string Octal(std::uint32_t mode) {
   char digits[16];
-  return {digits, std::to_chars(digits, digits + sizeof digits, mode & 0777, 8).ptr};
+  return {digits, std::to_chars(digits, digits + sizeof digits, mode & kDirectoryBits, 8).ptr};
 }
 
 std::optional<std::uint32_t> FromOctal(std::string_view text) {
   std::uint32_t mode = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
-  if (error != std::errc() || end != text.data() + text.size() || mode > 0777) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size() || mode > kDirectoryBits) return std::nullopt;
   return mode;
 }
 
@@ -135,8 +135,11 @@ std::vector<event::FilesChanged> InEvents(const std::optional<std::string>& call
     if (events.empty() || events.back().changes.size() == kMost) add();
     events.back().changes.push_back(std::move(change));
   }
-  if (events.empty() && changes.omitted > 0) add();
-  if (!events.empty()) events.back().omitted = static_cast<std::int64_t>(changes.omitted);
+  if (events.empty() && (changes.omitted > 0 || changes.unseen)) add();
+  if (!events.empty()) {
+    events.back().omitted = static_cast<std::int64_t>(changes.omitted);
+    events.back().unseen = changes.unseen;
+  }
   return events;
 }
 

@@ -36,6 +36,7 @@ Json ChatBody(const ChatListEntry& entry) {
   json["head_status"] = entry.status ? Json(ToString(*entry.status)) : Json(nullptr);
   json["waiting"] = entry.waiting;
   if (entry.jobs > 0) json["jobs"] = entry.jobs;
+  if (entry.damaged) json["damaged"] = true;
   json["model"] = entry.summary.model.empty() ? Json(nullptr) : Json(entry.summary.model);
   json["tokens"] = entry.summary.tokens ? Json(*entry.summary.tokens) : Json(nullptr);
   return json;

@@ -45,11 +45,12 @@ Result<void> NameTasks(std::vector<Task>& tasks) {
 
 // --- reading ---------------------------------------------------------------------------------------------------------
 
-Result<History> Chats::GetHistory(const ChatId& chat, bool all_branches) {
+Result<Chats::Whole> Chats::LoadWhole(const ChatId& chat) {
   // Reads the run first, so that a run that ends in between is found in the store as well and shown once.
   auto running = TRY(Running(chat));
   auto stored = services_.parts.store.LoadChat(chat);
   if (!stored && !(running && IsNotFound(stored.error()))) return Fail(stored.error());
+  if (stored) services_.damaged.Note(chat, !stored->damaged.empty());
   Chat all = stored ? *std::move(stored) : Chat{ChatSummary{.id = chat}, {}, {}};
   std::optional<InteractionId> leaf = all.summary.head;
   const auto has_it = [&](const Interaction& each) { return running && each.id == running->id; };
@@ -58,6 +59,11 @@ Result<History> Chats::GetHistory(const ChatId& chat, bool all_branches) {
     FillFromBegun(all.summary, *running);
     all.interactions.push_back(*std::move(running));
   }
+  return Whole{std::move(all), leaf};
+}
+
+Result<History> Chats::GetHistory(const ChatId& chat, bool all_branches) {
+  auto [all, leaf] = TRY(LoadWhole(chat));
   const auto branch = BranchOf(all.interactions, all.damaged, leaf);
   History history{.summary = std::move(all.summary), .entries = {}, .damaged = std::move(all.damaged)};
   for (Interaction& interaction : all.interactions) {
@@ -70,7 +76,8 @@ Result<History> Chats::GetHistory(const ChatId& chat, bool all_branches) {
 Result<std::unique_ptr<HistoryReader>> Chats::ReadHistory(const ChatId& chat, const HistoryRange& range,
                                                           HistoryStates states) {
   auto running = TRY(Running(chat));  // first, as above
-  return OpenHistory(services_.parts.store, chat, range, states, std::move(running));
+  return OpenHistory(services_.parts.store, chat, range, states, std::move(running),
+                     [this, chat] { services_.damaged.Note(chat, true); });
 }
 
 Result<std::optional<Interaction>> Chats::Running(const ChatId& chat) {
@@ -147,6 +154,7 @@ Result<ChatListEntry> Chats::ListEntryOf(const ChatId& chat) {
 
 ChatListEntry Chats::EntryOf(ChatSummary summary, const std::shared_ptr<Run>& run, const WaitingQuestions& waiting,
                              std::optional<InteractionId> elsewhere) {
+  const bool damaged = services_.damaged.Has(summary.id);
   const std::size_t count = waiting.approvals + waiting.inputs, jobs = services_.jobs.RunningIn(summary.id);
   if (!run) {
     const auto status = elsewhere ? std::optional(waiting.Status()) : summary.head_status;
@@ -157,20 +165,21 @@ ChatListEntry Chats::EntryOf(ChatSummary summary, const std::shared_ptr<Run>& ru
         summary.model = (*begun)->model;
       }
     }
-    return {.summary = std::move(summary), .status = status, .waiting = count, .jobs = jobs};
+    return {.summary = std::move(summary), .status = status, .waiting = count, .jobs = jobs, .damaged = damaged};
   }
   if (!summary.head) FillFromBegun(summary, run->Snapshot());
   summary.model = run->model();
-  return {.summary = std::move(summary), .status = run->status(), .waiting = count, .jobs = jobs};
+  return {.summary = std::move(summary), .status = run->status(), .waiting = count, .jobs = jobs, .damaged = damaged};
 }
 
 Result<EditPreview> Chats::PreviewEdit(const ChatId& chat, InteractionId interaction) {
   if (const auto run = busy_.RunOf(chat, interaction)) return Fail(Busy(run));
   const auto edited = TRY(services_.parts.store.LoadInteraction(chat, interaction));
-  const auto all = TRY(services_.parts.store.LoadChat(chat));
+  auto [all, leaf] = TRY(LoadWhole(chat));
   const auto workspace = TRY(services_.WorkspaceAt(all.summary.workspace));
+  const auto head = std::exchange(all.summary.head, leaf);  // a run goes too
   EditPreview preview = PreviewOf(all, edited, *workspace->tools.Current());
-  preview.restore = TRY(workspace_.Preview(chat, all.summary.head, edited.parent_id));
+  preview.restore = TRY(workspace_.Preview(chat, head, edited.parent_id));
   return preview;
 }
 
@@ -476,13 +485,18 @@ Result<ChatSummary> Chats::MoveHead(const ChatId& chat, InteractionId interactio
 Result<void> Chats::Delete(const ChatId& chat) {
   constexpr std::chrono::seconds kLongest{20};  // by then a dead process is known to be dead
   const auto until = std::chrono::steady_clock::now() + kLongest;
-  if (auto cleared = services_.queues.Clear(chat); !cleared) return cleared;
+  auto held = services_.queues.Hold(chat);
   for (;;) {
     auto deleted = busy_.WhenStopped(chat, "chat_deleted", [&]() -> Result<void> {
       TRY(StopElsewhere(chat, "chat_deleted"));
       return DeleteIdle(chat);
     });
-    if (deleted || !deleted.error().Is(Reason::kBusy) || std::chrono::steady_clock::now() > until) return deleted;
+    if (deleted) return deleted;
+    if (!deleted.error().Is(Reason::kBusy) || std::chrono::steady_clock::now() > until) {
+      held.reset();
+      static_cast<void>(busy_.WhileIdle(chat, [] { return Result<void>(); }));  // begins what waits
+      return deleted;
+    }
     if (busy_.is_stopping()) return Fail(Stopping());
     Pause();
   }
@@ -504,9 +518,8 @@ Result<void> Chats::StopElsewhere(const ChatId& chat, std::string_view reason) {
 }
 
 Result<void> Chats::DeleteIdle(const ChatId& chat) {
-  if (auto cleared = services_.queues.Clear(chat); !cleared) return cleared;
   // First, because nobody lists what is deleted from a fallback: a refusal must leave it there.
-  auto deleted = services_.parts.store.DeleteChat(chat);
+  auto deleted = services_.queues.RemoveWith(chat, [&] { return services_.parts.store.DeleteChat(chat); });
   if (!deleted && !IsNotFound(deleted.error())) return deleted;
   services_.jobs.EndOf(chat);
   for (InteractionStore* fallback : services_.parts.fallback_stores) {
@@ -514,6 +527,7 @@ Result<void> Chats::DeleteIdle(const ChatId& chat) {
     if (!unsaved && !IsNotFound(unsaved.error())) return unsaved;
   }
   if (!deleted) return deleted;
+  services_.damaged.Note(chat, false);
   services_.usage_limits.Forget(chat);
   if (services_.parts.files) services_.parts.files->ForgetChat(chat);
   if (workspace_.is_on()) services_.home->history->ForgetChat(chat);

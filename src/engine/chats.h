@@ -72,6 +72,12 @@ class Chats {
 
  private:
   using SteadyClock = std::chrono::steady_clock;
+  // With its running interaction, which is the leaf then.
+  struct Whole {
+    Chat chat;
+    std::optional<InteractionId> leaf;
+  };
+  Result<Whole> LoadWhole(const ChatId& chat);
   // The chat's running interaction so far, in this process or another one.
   Result<std::optional<Interaction>> Running(const ChatId& chat);
   // Adds the matches of `search`, for `text`, in one chat.

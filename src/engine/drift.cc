@@ -441,19 +441,42 @@ class Comparison {
   // A model with little room gets short descriptions, and not of all tools. So the record is compared with what today's
   // agent would tell within the recorded window; the rest is the window's.
   NamedTools ToolsThen(const NamedTools& was, NamedTools is, const ToolsWithin& tools_within) {
-    if (window_then_ == window_) return is;
+    if (window_then_ == window_ && window_ > 0) return is;
     NamedTools then = tools_within(window_then_);
+    std::string before = window_then_ > 0 ? std::to_string(window_then_) : "(larger)";
     const auto is_other = [&](const NamedTools::value_type& tool) {
       return std::ranges::find(then, tool) != then.end() && std::ranges::find(is, tool) == is.end();
     };
+    if (window_then_ == 0 && std::ranges::none_of(was, is_other)) {
+      const std::int64_t likely = WindowFor(std::min(was.size(), then.size()), tools_within);
+      auto told = tools_within(likely);
+      const auto explained_by = [&](const NamedTools& tools) {
+        return std::ranges::count_if(was,
+                                     [&](const auto& tool) { return std::ranges::find(tools, tool) != tools.end(); });
+      };
+      if (explained_by(told) > explained_by(is)) then = std::move(told);
+      if (window_ == 0 || likely < window_) before = "(smaller)";
+    }
     const bool is_known = window_then_ > 0 || std::ranges::any_of(was, is_other);  // else it may have been this one
     if (then.empty() || then == is || !is_known) return is;
     Add({.cause = Drift::Cause::kParameter,
          .name = "context_window",
          .path = "/tools",
-         .before = window_then_ > 0 ? std::to_string(window_then_) : "(larger)",
+         .before = std::move(before),
          .after = window_ > 0 ? std::to_string(window_) : "(unlimited)"});
     return then;
+  }
+  // The smallest window in which so many tools are told.
+  std::int64_t WindowFor(std::size_t tools, const ToolsWithin& tools_within) {
+    std::int64_t& window = windows_[tools];
+    if (window > 0) return window;
+    std::int64_t too_small = 0;
+    window = 1 << 20;
+    while (window - too_small > 1) {
+      const std::int64_t middle = (too_small + window) / 2;
+      (tools_within(middle).size() < tools ? too_small : window) = middle;
+    }
+    return window;
   }
   void CompareTools(const NamedTools& before, const NamedTools& after) {
     using Named = NamedTools::value_type;
@@ -535,6 +558,7 @@ class Comparison {
   std::set<std::string> of_clients_;  // tools of an editor or another client, in the recorded request
   std::uint64_t index_ = 0;
   std::set<std::tuple<Drift::Cause, std::string, std::string, std::string>> known_;
+  std::map<std::size_t, std::int64_t> windows_;  // of WindowFor
 };
 
 // nullopt: there is no parent, or it is not stored.

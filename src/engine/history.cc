@@ -63,11 +63,13 @@ class WholeChats final : public HistorySource {
 
 class Reader final : public HistoryReader {
  public:
-  Reader(CheckpointStore& store, const ChatId& chat, const HistoryRange& range, HistoryStates states)
+  Reader(CheckpointStore& store, const ChatId& chat, const HistoryRange& range, HistoryStates states,
+         std::function<void()> on_damage)
       : whole_chats_(store),
         source_(store.histories() != nullptr ? *store.histories() : whole_chats_),
         range_(range),
         states_(states),
+        on_damage_(std::move(on_damage)),
         outline_{.summary = {.id = chat}} {}
 
   Result<void> Open(std::optional<Interaction> running) {
@@ -100,6 +102,7 @@ class Reader final : public HistoryReader {
       if (!json && json.error().code != ErrorCode::kCorruption) return Fail(std::move(json.error()));
       if (!json) {
         damaged_.push_back({.id = entry.id, .error = std::move(json.error())});
+        if (on_damage_) on_damage_();
         continue;
       }
       if (!entry.superseded) Count(json->model, json->usage);
@@ -161,6 +164,7 @@ class Reader final : public HistoryReader {
   HistorySource& source_;
   const HistoryRange range_;
   const HistoryStates states_;
+  const std::function<void()> on_damage_;
   ChatOutline outline_;
   std::optional<InteractionId> previous_;
   std::optional<Interaction> running_;
@@ -175,8 +179,9 @@ class Reader final : public HistoryReader {
 
 Result<std::unique_ptr<HistoryReader>> OpenHistory(CheckpointStore& store, const ChatId& chat,
                                                    const HistoryRange& range, HistoryStates states,
-                                                   std::optional<Interaction> running) {
-  auto reader = std::make_unique<Reader>(store, chat, range, states);
+                                                   std::optional<Interaction> running,
+                                                   std::function<void()> on_damage) {
+  auto reader = std::make_unique<Reader>(store, chat, range, states, std::move(on_damage));
   TRY(reader->Open(std::move(running)));
   return reader;
 }
@@ -248,6 +253,9 @@ std::vector<Part> PartsOf(const Interaction& interaction) {
     if (const auto* result = std::get_if<event::ToolResult>(&payload)) {
       parts.push_back({"tool_result", result->tool_output, agent_event.seq});
     }
+    // What it stands for may be in no chat here.
+    const auto* const compacted = std::get_if<event::Compacted>(&payload);
+    if (compacted && interaction.imported) parts.push_back({"summary", compacted->summary, agent_event.seq});
   }
   return parts;
 }

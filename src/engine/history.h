@@ -24,7 +24,8 @@ namespace reprise {
 // "invalid_parameter") if `range.before` is none of its interactions.
 Result<std::unique_ptr<HistoryReader>> OpenHistory(CheckpointStore& store, const ChatId& chat,
                                                    const HistoryRange& range, HistoryStates states,
-                                                   std::optional<Interaction> running);
+                                                   std::optional<Interaction> running,
+                                                   std::function<void()> on_damage = {});
 
 // A chat as one JSON document (chat_history of schemas/openapi.json), written while the history is read: the summary,
 // the interactions, and the facts that reading them brought out.

@@ -190,7 +190,7 @@ void MessageQueues::AddFirst(const std::shared_ptr<QueuedRun>& run) {
 // A message that waits for something else or for another process blocks those after it; only stuck ones are skipped.
 std::shared_ptr<QueuedRun> MessageQueues::Next(const ChatId& chat) const {
   const auto found = queues_.find(chat);
-  if (found == queues_.end()) return nullptr;
+  if (found == queues_.end() || held_.contains(chat)) return nullptr;
   for (const auto& run : found->second) {
     if (run->state_ == QueuedRun::State::kStuck) continue;
     return run->state_ == QueuedRun::State::kWaiting && !run->is_others_ ? run : nullptr;
@@ -397,11 +397,28 @@ Result<void> MessageQueues::RemoveErased(const QueuedRun& run) {
   return {};
 }
 
-Result<void> MessageQueues::Clear(const ChatId& chat) {
+std::shared_ptr<void> MessageQueues::Hold(const ChatId& chat) {
+  const MutexLock lock(mutex_);
+  held_.insert(chat);
+  return {nullptr, [this, chat](void*) {
+            const MutexLock again(mutex_);
+            held_.erase(held_.find(chat));
+          }};
+}
+
+// The queue goes first, because a chat that comes back from the trash must begin nothing.
+Result<void> MessageQueues::RemoveWith(const ChatId& chat, const std::function<Result<void>()>& remove_chat) {
   Queue removed;
+  Result<void> done;
   {
     const MutexLock store_lock(store_mutex_);
-    if (auto cleared = store_.ClearQueue(chat); !cleared) return cleared;
+    const auto stored = store_.LoadQueue(chat);
+    TRY(store_.ClearQueue(chat));
+    done = remove_chat();
+    if (!done && !IsNotFound(done.error())) {
+      if (stored) PutBackAll(chat, *stored);
+      return done;
+    }
     const MutexLock lock(mutex_);
     if (const auto found = queues_.find(chat); found != queues_.end()) {
       TellChanged(chat);
@@ -413,7 +430,19 @@ Result<void> MessageQueues::Clear(const ChatId& chat) {
     }
   }
   for (const auto& run : removed) run->End(Dequeued());
-  return {};
+  return done;
+}
+
+void MessageQueues::PutBackAll(const ChatId& chat, const std::vector<WaitingMessage>& stored) {
+  for (const WaitingMessage& each : stored) {
+    auto back = store_.AddQueued(chat, each.message);
+    if (back && each.failure) back = store_.FailQueued(chat, each.message.id, *each.failure);
+    if (!back) {
+      LogError("a message that waits could not be kept",
+               {{"chat", chat.str()}, {"code", back.error().reason}, {"detail", back.error().detail}});
+    }
+  }
+  static_cast<void>(Read(chat));
 }
 
 void MessageQueues::TellStopping() {

@@ -112,8 +112,11 @@ class MessageQueues {
   // Takes the message out here; RemoveErased takes it out of the store. False if it has begun or is already out.
   bool Erase(QueuedRun& run);
   Result<void> RemoveErased(const QueuedRun& run);
-  // Removes all waiting messages and tells their clients.
-  Result<void> Clear(const ChatId& chat);
+  // Nothing that waits in the chat begins before this is destroyed.
+  [[nodiscard]] std::shared_ptr<void> Hold(const ChatId& chat);
+  // Removes the chat's waiting messages together with the chat, and tells their clients. Fails as `remove_chat`; the
+  // messages stay then, unless it says kNotFound.
+  Result<void> RemoveWith(const ChatId& chat, const std::function<Result<void>()>& remove_chat);
   // Tells all clients that the server stops. Durable messages stay in the store.
   void TellStopping();
 
@@ -128,6 +131,7 @@ class MessageQueues {
   using Queue = std::deque<std::shared_ptr<QueuedRun>>;
 
   Result<void> Read(const ChatId& chat) REQUIRES(store_mutex_);
+  void PutBackAll(const ChatId& chat, const std::vector<WaitingMessage>& stored) REQUIRES(store_mutex_);
   void TellGone(QueuedRun& run);
   void WaitAs(QueuedRun& run, QueuedRun::State state);
   void EndIfStopping(QueuedRun& run);
@@ -150,6 +154,7 @@ class MessageQueues {
   mutable Mutex mutex_;
   std::unordered_map<ChatId, Queue> queues_ GUARDED_BY(mutex_);  // without the empty ones
   std::set<std::string> erased_ GUARDED_BY(mutex_);              // still in the store
+  std::multiset<ChatId> held_ GUARDED_BY(mutex_);
   bool stopping_ GUARDED_BY(mutex_) = false;
 };
 

@@ -222,15 +222,19 @@ Interaction Run::TakeFinished() {
 
 void Run::FailToSave(Interaction& finished, const Error& error) {
   std::uint32_t round;
+  bool is_told;  // as why the run has failed
   {
     const MutexLock lock(mutex_);
     interaction_.status = finished.status = InteractionStatus::kFailed;
     interaction_.error = finished.error = ToInteractionError(error);
     round = last_round_;
+    const auto* const last =
+        interaction_.events.empty() ? nullptr : std::get_if<event::Failed>(&interaction_.events.back().payload);
+    is_told = last != nullptr && last->code == error.reason;
   }
   span_.Set("reprise.interaction.status", std::string(ToString(InteractionStatus::kFailed)));
   FailSpan(span_, error, &guard_);
-  Emit(round, event::Failed{error.reason, error.message, error.retryable});
+  if (!is_told) Emit(round, event::Failed{error.reason, error.message, error.retryable});
   const MutexLock lock(mutex_);
   finished.events = interaction_.events;
 }

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,23 @@
 namespace reprise {
 
 // The services that all parts of the engine share. Each member synchronises itself or never changes.
+// The chats of which something stored could not be read, as far as this process has looked. Thread-safe.
+class DamagedChats {
+ public:
+  void Note(const ChatId& chat, bool is_damaged) {
+    const MutexLock lock(mutex_);
+    is_damaged ? static_cast<void>(chats_.insert(chat)) : static_cast<void>(chats_.erase(chat));
+  }
+  bool Has(const ChatId& chat) const {
+    const MutexLock lock(mutex_);
+    return chats_.contains(chat);
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::set<ChatId> chats_ GUARDED_BY(mutex_);
+};
+
 struct EngineServices {
   EngineServices(Engine::Parts given, EngineOptions chosen)
       : parts(std::move(given)),
@@ -122,6 +140,7 @@ struct EngineServices {
   CallRate call_rate;
   MessageQueues queues;
   Editors editors;
+  DamagedChats damaged;
   Mutex blaming;  // held by BlameFile
   // Threads come last, so that they stop before the things they use are gone.
   ElasticPool control;  // for work that must not wait for threads that runs hold

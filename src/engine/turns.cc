@@ -573,7 +573,10 @@ void Turns::TakeUp(AbandonedRun run, Engine::Recovered& recovered) {
               {"code", outcome.error().reason},
               {"detail", outcome.error().message}});
     // An unreachable store is no damage: giving up the hold lets the next claimant take the run up.
-    if (!outcome.error().Is(Reason::kDatabaseUnavailable)) hold->SetAside();
+    if (!outcome.error().Is(Reason::kDatabaseUnavailable)) {
+      hold->SetAside();
+      services_.damaged.Note(run.ref.chat_id, true);
+    }
   } else if (*outcome == RecoveredAs::kWaiting) {
     ++recovered.waiting;
   } else if (*outcome == RecoveredAs::kFailed) {

@@ -78,6 +78,12 @@ bool IsDirectory(const std::optional<FileVersion>& version) { return version && 
 
 bool IsLink(const std::optional<FileVersion>& version) { return version && version->kind == Kind::kLink; }
 
+// Older records do not have all bits of a directory.
+bool IsSame(const std::optional<FileVersion>& recorded, const std::optional<FileVersion>& now) {
+  if (!IsDirectory(recorded) || !IsDirectory(now) || recorded->mode > kFileBits) return recorded == now;
+  return recorded->mode == (now->mode & kFileBits);
+}
+
 // Whether a symbolic link at `path` may lead out of the workspace. After a name, ".." may lead anywhere, because the
 // name may be a link itself.
 bool MayLeadOut(std::string_view path, std::string_view link_target) {
@@ -133,16 +139,15 @@ std::map<std::string, WorkspaceChange> ChangesOf(const Interaction& interaction,
   return changes;
 }
 
-// The number of further changes, which were not recorded.
-std::uint64_t OmittedIn(const Interaction& interaction, const std::optional<std::string>& call_id = std::nullopt) {
+// Adds the changes that were not recorded.
+void AddMissed(auto& to, const Interaction& interaction, const std::optional<std::string>& call_id = std::nullopt) {
   constexpr std::int64_t kMost = 1'000'000'000;  // an imported interaction may hold any number
-  std::uint64_t omitted = 0;
   for (const AgentEvent& event : interaction.events) {
     const auto* const changed = std::get_if<event::FilesChanged>(&event.payload);
     if (changed == nullptr || (call_id && changed->call_id != call_id)) continue;
-    omitted += static_cast<std::uint64_t>(std::clamp<std::int64_t>(changed->omitted, 0, kMost));
+    to.omitted += static_cast<std::uint64_t>(std::clamp<std::int64_t>(changed->omitted, 0, kMost));
+    to.unseen = to.unseen || changed->unseen;
   }
-  return omitted;
 }
 
 Json OrNull(State state) { return state ? Json(state->str()) : Json(); }
@@ -239,7 +244,7 @@ Result<WorkspaceMoves::Way> WorkspaceMoves::Between(const ChatId& chat, const st
   while (from != to) {
     if (!to || (from && *from > *to)) {
       const Interaction undone = TRY(interactions_.FindFinished(chat, *from));
-      way.omitted += OmittedIn(undone);
+      AddMissed(way, undone);
       for (auto& [path, change] : TRY(changes_of(undone))) {
         if (IsOfGit(path)) continue;
         const auto [found, is_new] =
@@ -250,7 +255,7 @@ Result<WorkspaceMoves::Way> WorkspaceMoves::Between(const ChatId& chat, const st
       from = before(undone);
     } else {
       const Interaction done = TRY(interactions_.FindFinished(chat, *to));
-      way.omitted += OmittedIn(done);
+      AddMissed(way, done);
       down.push_back({TRY(changes_of(done)), done.imported});
       to = before(done);
     }
@@ -272,8 +277,8 @@ Result<WorkspaceMoves::Plans> WorkspaceMoves::PlanFor(const ChatId& chat, State 
   if (!is_on()) return plans;
   const auto workspace = TRY(services_.WorkspaceOf(chat));
   WorkspaceHistory& history = *workspace->history;
-  const auto [targets, omitted] = TRY(Between(chat, workspace->path, StandsAt(chat, head), target));
-  plans.omitted = omitted;
+  const auto [targets, omitted, unseen] = TRY(Between(chat, workspace->path, StandsAt(chat, head), target));
+  plans.omitted = omitted, plans.unseen = unseen;
   std::set<std::string> paths;
   std::vector<std::string> removed;
   for (const auto& [path, each] : targets) {
@@ -293,7 +298,8 @@ Result<WorkspaceMoves::Plans> WorkspaceMoves::PlanFor(const ChatId& chat, State 
   for (const auto& [path, each] : targets) {
     const auto& now = seen.at(path).version;
     const auto standing = now ? *now : std::nullopt;
-    if (now && standing == each.wanted) continue;
+    const bool are_bits_known = IsDirectory(each.expected) && each.expected->mode > kFileBits;
+    if (now && (are_bits_known ? standing == each.wanted : IsSame(each.wanted, standing))) continue;
     Planned plan{.step = {.path = path, .from = standing, .to = each.wanted},
                  .expected = each.expected,
                  .imported = each.imported,
@@ -308,7 +314,7 @@ Result<WorkspaceMoves::Plans> WorkspaceMoves::PlanFor(const ChatId& chat, State 
     } else if (IsDirectory(standing) && !IsDirectory(each.wanted) && history.HoldsMore(path, removed)) {
       if (!each.wanted) continue;  // holds files of others, so it stays
       plan.conflict = "not_empty", plan.can_be_forced = false;
-    } else if (standing != each.expected) {
+    } else if (!IsSame(each.expected, standing)) {
       plan.conflict = "changed";
     } else if (standing && !standing->is_kept()) {
       plan.conflict = "not_kept";
@@ -323,7 +329,7 @@ Result<FilesPreview> WorkspaceMoves::Preview(const ChatId& chat, State head, Sta
   std::vector<WorkspaceChange> changes;
   for (const Planned& each : plans.files) changes.push_back({each.step.path, each.step.from, each.step.to});
   const std::set<std::string> shown = Shown(changes);
-  FilesPreview preview{.omitted = plans.omitted};
+  FilesPreview preview{.omitted = plans.omitted, .unseen = plans.unseen};
   std::size_t shown_bytes = 0, made_bytes = 0;
   for (const Planned& each : plans.files) {
     std::string path = ToValidUtf8(each.step.path);
@@ -378,7 +384,7 @@ Result<WorkspaceMoves::Plan> WorkspaceMoves::Prepare(const ChatId& chat, State h
     error.details_json = DumpJson({{"files", std::move(imported)}});
     return Fail(std::move(error));
   }
-  if (choice.force || (conflicts.empty() && plans.omitted == 0)) return plan;
+  if (choice.force || (conflicts.empty() && plans.omitted == 0 && !plans.unseen)) return plan;
   std::string message;
   if (!conflicts.empty()) {
     message = Counted(conflicts.size(), "file") + " cannot be put back: changed by someone else since, or not kept; ";
@@ -387,9 +393,11 @@ Result<WorkspaceMoves::Plan> WorkspaceMoves::Prepare(const ChatId& chat, State h
     message +=
         Counted(plans.omitted, "changed file") + " cannot be put back: too many changed for all to be recorded; ";
   }
+  if (plans.unseen) message += "what a call changed was not recorded, and stays as it is; ";
   Error error = Refused(Reason::kWorkspaceConflict, message + "\"force\": true restores what can be");
   Json details = {{"files", std::move(conflicts)}};
   if (plans.omitted > 0) details["omitted"] = plans.omitted;
+  if (plans.unseen) details["unseen"] = true;
   error.details_json = DumpJson(details);
   return Fail(std::move(error));
 }
@@ -478,7 +486,8 @@ Result<InteractionDiff> WorkspaceMoves::DiffOf(const ChatId& chat, InteractionId
     if (change.before != change.after) changes.push_back(std::move(change));
   }
   const std::set<std::string> shown = Shown(changes);
-  InteractionDiff diffs{.omitted = OmittedIn(*found, call_id)};
+  InteractionDiff diffs;
+  AddMissed(diffs, *found, call_id);
   std::size_t bytes = 0;
   for (WorkspaceChange& change : changes) {
     std::string path = ToValidUtf8(change.path);

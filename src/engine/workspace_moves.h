@@ -100,6 +100,7 @@ class WorkspaceMoves {
   struct Way {
     std::map<std::string, Target> targets{};
     std::uint64_t omitted = 0;  // further changes that were not recorded
+    bool unseen = false;        // a call changed nobody knows what
   };
   // `folder` is the chat's now. kConflict (reason "workspace_moved") if it was another on the way.
   Result<Way> Between(const ChatId& chat, const std::string& folder, State from, State to) const;
@@ -113,6 +114,7 @@ class WorkspaceMoves {
   struct Plans {
     std::vector<Planned> files{};
     std::uint64_t omitted = 0;
+    bool unseen = false;
   };
   Result<Plans> PlanFor(const ChatId& chat, State head, State target) const;
   // Contents, diffs and positions are kept with chats, so the history of any folder has them.

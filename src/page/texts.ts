@@ -160,6 +160,7 @@ export const t = {
   loop: (tool: string, n: string) => `The model made the same ${tool} call ${n} times`,
   inBackground: (language: string) => `${language}, in the background`,
   jobs: "Background jobs",
+  isDamaged: "something of this chat is damaged",
   jobsRun: (n: number) => (n === 1 ? "a background job runs" : `${n} background jobs run`),
   jobStarted: (command: string) => `Runs in the background: ${command}`,
   jobEnded: (command: string, how: string) => `Background job has ended (${how}): ${command}`,

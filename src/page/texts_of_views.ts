@@ -311,6 +311,7 @@ export const v = {
   allowImported: "Include changes from the imported chat (I have reviewed them)",
   forceFiles: "Also files that somebody else has changed since (their current content is recorded first)",
   noFilesChanged: "No files changed.",
+  unseen: "What a call changed was not recorded.",
   filesOmitted: (n: number) => `and ${n.toLocaleString()} more ${n === 1 ? "file" : "files"}, not recorded`,
   moreFiles: (n: number) => `${n.toLocaleString()} more ${n === 1 ? "file" : "files"}`,
   filesStay: (n: number) => `${n.toLocaleString()} more changed ${n === 1 ? "file" : "files"} cannot be put back: too many changed for all to be recorded`,

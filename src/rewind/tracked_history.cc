@@ -103,8 +103,7 @@ class AnyCallRecorder final : public CallRecorder {
 // Of a call that may change anything in a workspace that cannot be watched.
 class NoRecorder final : public CallRecorder {
  public:
-  WorkspaceChanges Finish() override { return {}; }
-  bool sees() const override { return false; }
+  WorkspaceChanges Finish() override { return {.unseen = true}; }
 };
 
 // Records a tool that changes the files that it names and may create the directories above them.
@@ -457,7 +456,7 @@ Result<void> TrackedHistory::Work(const ChatId& chat, std::vector<Todo>& todo, c
   }
   for (const auto& [step, stamp, left] : todo) {
     const bool closed = IsDirectory(step->from) && (step->from->mode & kOpen) != kOpen;
-    if (closed) TRY(files.SetMode(step->path, step->from->mode | kOpen));
+    if (closed) TRY(files.SetMode(step->path, step->from->mode | kOpen, WorkspaceFiles::SpecialBits::kKeep));
   }
   for (auto at = todo.rbegin(); at != todo.rend(); ++at) {
     const RestoreStep& step = *at->step;
@@ -472,7 +471,11 @@ Result<void> TrackedHistory::Work(const ChatId& chat, std::vector<Todo>& todo, c
     if (each.step->to && !IsDirectory(each.step->to) && is_as_read(each)) TRY(files.Place(staging, each.step->path));
   }
   for (auto at = todo.rbegin(); at != todo.rend(); ++at) {
-    if (IsDirectory(at->step->to) && !at->left) TRY(files.SetMode(at->step->path, at->step->to->mode));
+    if (!IsDirectory(at->step->to) || at->left) continue;
+    // Those that a new folder takes from the one above it are in no older record.
+    const bool had_any = IsDirectory(at->step->from) && at->step->from->mode > kFileBits;
+    using Bits = WorkspaceFiles::SpecialBits;
+    TRY(files.SetMode(at->step->path, at->step->to->mode, had_any ? Bits::kSet : Bits::kKeep));
   }
   return {};
 }

@@ -189,10 +189,10 @@ ReadVersion ReadEntry(int directory, const std::string& name, const struct stat&
       return read;
     }
   } else if (S_ISDIR(status.st_mode)) {
-    version = {.kind = FileVersion::Kind::kDirectory, .mode = status.st_mode & 0777u};
+    version = {.kind = FileVersion::Kind::kDirectory, .mode = status.st_mode & kDirectoryBits};
     return read;
   } else {
-    version.mode = status.st_mode & 0777u;
+    version.mode = status.st_mode & kFileBits;
     UniqueFd file;
     if (version.size <= file_bytes) {
       file = UniqueFd(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
@@ -200,7 +200,7 @@ ReadVersion ReadEntry(int directory, const std::string& name, const struct stat&
     struct stat opened {};
     if (file && ::fstat(file.get(), &opened) == 0 && S_ISREG(opened.st_mode)) {
       if (auto content = ReadAll(file.get(), file_bytes)) {
-        version.mode = opened.st_mode & 0777u;
+        version.mode = opened.st_mode & kFileBits;
         version.size = content->size();
         version.digest = Sha256Digest({*content});
         read.content = *std::move(content);
@@ -315,7 +315,7 @@ Result<void> WorkspaceFiles::Stage(const std::string& staging, const std::string
   struct stat status {};
   if (target && ::fstatat(target->parent.get(), target->name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
     static_cast<void>(::fchown(file.get(), static_cast<uid_t>(-1), status.st_gid) == 0);
-  if (::fchmod(file.get(), version.mode & 0777) != 0) return Fail(WorkspaceError(errno));
+  if (::fchmod(file.get(), version.mode & kFileBits) != 0) return Fail(WorkspaceError(errno));
   if (sync && ::fsync(file.get()) != 0) return Fail(WorkspaceError(errno));
   return {};
 }
@@ -338,11 +338,11 @@ void WorkspaceFiles::RemoveStaging(const std::string& staging) const {
 
 Result<void> WorkspaceFiles::MakeDirectory(const std::string& path, std::uint32_t mode) const {
   const auto target = TRY(Open(path, /*make_parents=*/true));
-  if (::mkdirat(target->parent.get(), target->name.c_str(), mode & 0777) == 0 || errno == EEXIST) return {};
+  if (::mkdirat(target->parent.get(), target->name.c_str(), mode & kFileBits) == 0 || errno == EEXIST) return {};
   return Fail(WorkspaceError(errno));
 }
 
-Result<void> WorkspaceFiles::SetMode(const std::string& path, std::uint32_t mode) const {
+Result<void> WorkspaceFiles::SetMode(const std::string& path, std::uint32_t mode, SpecialBits bits) const {
   const auto target = TRY(Open(path, /*make_parents=*/false));
   if (!target) return Fail(WorkspaceError(ENOENT));
   // An unreadable directory can be opened only with O_PATH, so chmod needs its name in /proc.
@@ -351,7 +351,8 @@ Result<void> WorkspaceFiles::SetMode(const std::string& path, std::uint32_t mode
   struct stat status {};
   if (!directory || ::fstat(directory.get(), &status) != 0) return Fail(WorkspaceError(errno));
   const std::string opened = "/proc/self/fd/" + std::to_string(directory.get());
-  if (::chmod(opened.c_str(), (status.st_mode & 07000) | (mode & 0777)) != 0) return Fail(WorkspaceError(errno));
+  const mode_t kept = status.st_mode & 07000 & (bits == SpecialBits::kKeep ? 07777 : ~kDirectoryBits);
+  if (::chmod(opened.c_str(), kept | (mode & kDirectoryBits)) != 0) return Fail(WorkspaceError(errno));
   return {};
 }
 

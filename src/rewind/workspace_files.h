@@ -94,8 +94,9 @@ class WorkspaceFiles {
 
   // Ok if it exists.
   Result<void> MakeDirectory(const std::string& path, std::uint32_t mode) const;
-  // The path must be a directory.
-  Result<void> SetMode(const std::string& path, std::uint32_t mode) const;
+  // The path must be a directory. kKeep: beside the set-group and sticky bits that it has.
+  enum class SpecialBits { kSet, kKeep };
+  Result<void> SetMode(const std::string& path, std::uint32_t mode, SpecialBits bits) const;
   // Ok if nothing is there, or if the directory is not empty.
   Result<void> Remove(const std::string& path, bool directory) const;
   // Names in a directory; empty if the directory is missing.

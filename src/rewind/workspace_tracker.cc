@@ -307,8 +307,11 @@ FileVersion WorkspaceTracker::Kept(ReadVersion read, Findings* findings) {
 }
 
 std::optional<FileVersion> WorkspaceTracker::VersionOf(const Entry& entry, Findings* findings) {
-  ReadVersion read{.version = {.kind = entry.kind,
-                               .mode = entry.kind == FileVersion::Kind::kLink ? 0 : entry.signature.mode & 0777u}};
+  using Kind = FileVersion::Kind;
+  const std::uint32_t bits = entry.kind == Kind::kDirectory ? kDirectoryBits
+                             : entry.kind == Kind::kFile    ? kFileBits
+                                                            : 0;
+  ReadVersion read{.version = {.kind = entry.kind, .mode = entry.signature.mode & bits}};
   if (entry.kind == FileVersion::Kind::kDirectory) return read.version;
   read.version.size = entry.signature.size;
   if (entry.content) {
@@ -540,7 +543,7 @@ void WorkspaceTracker::LookAtName(int fd, const std::string& directory, const st
   if (is_directory) {
     std::optional<FileVersion> was = VersionOf(entry, findings);
     entry.signature = signature;
-    const bool is_changed = was->mode != (signature.mode & 0777u);
+    const bool is_changed = was->mode != (signature.mode & kDirectoryBits);
     if (is_changed && Records(findings, path)) Note(findings, path, was, VersionOf(entry, findings));
     return;
   }
@@ -554,7 +557,7 @@ void WorkspaceTracker::LookAtName(int fd, const std::string& directory, const st
   }
   status.st_nlink > 1 ? AddLinked(path, status.st_ino) : static_cast<void>(linked_.erase(path));
   const bool same_content = before && read.version.is_kept() && *before == read.content;
-  if (same_content && (entry.signature.mode & 0777u) == (signature.mode & 0777u)) {
+  if (same_content && (entry.signature.mode & kFileBits) == (signature.mode & kFileBits)) {
     entry.signature = signature;
     return;
   }

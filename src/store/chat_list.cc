@@ -37,12 +37,16 @@ void ChatList::TakeOutOfOrder(const Listed& chat) {
   if (!chat.error) order_.erase(PlaceOf(chat.place()));
 }
 
-void ChatList::Remove(const ChatId& chat) {
-  const auto found = chats_.find(chat);
-  if (found == chats_.end()) return;
-  TakeOutOfOrder(found->second);
-  unread_.erase(chat);
-  chats_.erase(found);
+void ChatList::Remove(const std::set<ChatId>& gone) {
+  const bool are_many = gone.size() >= kManyToPlace;
+  if (are_many) std::erase_if(order_, [&](const Listed* each) { return gone.contains(each->summary.id); });
+  for (const ChatId& chat : gone) {
+    const auto found = chats_.find(chat);
+    if (found == chats_.end()) continue;
+    if (!are_many) TakeOutOfOrder(found->second);
+    unread_.erase(chat);
+    chats_.erase(found);
+  }
 }
 
 // Chats that are new here, or have another version, are unread.
@@ -53,12 +57,18 @@ Result<void> ChatList::NoteWhatIsThere() {
     if (is_new || before != now.version) unread_.insert(now.chat);
   };
   if (const auto changes = watch_ ? watch_->Take() : std::nullopt) {
+    std::set<ChatId> gone, there;  // in both: another chat has the name now
     for (const DirectoryWatch::Change& change : *changes) {
       const auto chat = ParseChatDirectory(change.name);
       if (!chat) continue;
-      if (!change.is_there) Remove(*chat);
-      if (change.is_there) add(*chat);
+      if (change.is_there) {
+        there.insert(*chat);
+      } else {
+        there.erase(*chat), gone.insert(*chat);
+      }
     }
+    Remove(gone);
+    for (const ChatId& chat : there) add(chat);
     return {};
   }
   watch_ = source_.watch ? source_.watch() : nullptr;  // before the listing, so that it misses nothing
@@ -72,7 +82,7 @@ Result<void> ChatList::NoteWhatIsThere() {
   for (const auto& [chat, known] : chats_) {
     if (!std::ranges::binary_search(*listed, chat, {}, &ChatVersion::chat)) gone.insert(chat);
   }
-  for (const ChatId& chat : gone) Remove(chat);
+  Remove(gone);
   chats_.reserve(listed->size());
   for (const ChatVersion& each : *listed) add(each);
   return {};

@@ -56,7 +56,7 @@ class ChatList {
 
   Result<void> Update() REQUIRES(mutex_);
   Result<void> NoteWhatIsThere() REQUIRES(mutex_);
-  void Remove(const ChatId& chat) REQUIRES(mutex_);
+  void Remove(const std::set<ChatId>& gone) REQUIRES(mutex_);
   void Read(const std::set<ChatId>& chats) REQUIRES(mutex_);
   void TakeOutOfOrder(const Listed& chat) REQUIRES(mutex_);
   Order::iterator PlaceOf(const ChatPlace& place) REQUIRES(mutex_);

@@ -447,7 +447,12 @@ Result<void> FileInteractionStore::DropJournal(const ChatId& chat, InteractionId
     TRY(readable ? files_.WriteAgain(chat, id) : files_.RemoveInteraction(chat, id));
     (*held)->unproven.reset();
   }
-  return RemoveJournal(chat, id);
+  TRY(RemoveJournal(chat, id));
+  if (!held) return {};
+  (*held)->journals.erase(id.number());
+  const bool has_nothing = !(*held)->has_index && (*held)->numbers.empty() && (*held)->journals.empty();
+  if (has_nothing) Retire(chat, *held);  // so that there is no such chat
+  return {};
 }
 
 Result<void> FileInteractionStore::RemoveJournal(const ChatId& chat, InteractionId id) {

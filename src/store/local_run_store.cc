@@ -105,12 +105,13 @@ Result<std::unique_ptr<RunHold>> LocalRunStore::BeginClaimed(const RunBeginning&
   if (is_first && id.number() != 1) TRY(check_head());
   NoteNumber({chat, id});
   std::unique_ptr<Journal> journal;
-  if (!beginning.record.empty()) journal = TRY(store_.BeginJournal(chat, id, {}));
-  if (journal) {
-    if (auto begun = journal->Append(beginning.record, beginning.reach); !begun) {
-      static_cast<void>(store_.DropJournal(chat, id));
-      return Fail(std::move(begun.error()));
-    }
+  const auto begin = [&]() -> Result<void> {
+    journal = TRY(store_.BeginJournal(chat, id, {}));
+    return journal ? journal->Append(beginning.record, beginning.reach) : Result<void>();
+  };
+  if (auto begun = beginning.record.empty() ? Result<void>() : begin(); !begun) {
+    static_cast<void>(store_.DropJournal(chat, id));
+    return Fail(std::move(begun.error()));
   }
   if (beginning.queued) {
     if (auto taken = store_.queues().TakeQueued(chat, beginning.queued->id); !taken) {

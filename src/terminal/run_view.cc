@@ -313,10 +313,11 @@ void RunView::ShowLoop(const event::LoopDetected& loop) {
 void RunView::ShowChanged(const event::FilesChanged& changed) {
   std::string paths;
   for (const std::string& path : ShownPaths(changed.changes)) paths += (paths.empty() ? "" : ", ") + path;
-  if (!live_) Note("  changed: " + Shortened(paths, kPathCharacters));
+  if (!live_ && !paths.empty()) Note("  changed: " + Shortened(paths, kPathCharacters));
   if (changed.omitted > 0) {
     Note("  and " + Counted(static_cast<std::uint64_t>(changed.omitted), "more file") + ", not recorded");
   }
+  if (changed.unseen) Note("  (what it changed is not recorded)");
 }
 
 void RunView::Heard(const AgentEvent& event) {

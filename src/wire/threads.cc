@@ -96,8 +96,13 @@ constexpr std::chrono::seconds kIdleFor{10};  // of an additional thread
 }  // namespace
 
 WorkerPool::WorkerPool(std::size_t share, std::size_t most) : share_(share), most_(std::max(share, most)) {
-  const MutexLock lock(mutex_);
-  for (std::size_t i = 0; i < share_; ++i) AddThread();
+  try {
+    const MutexLock lock(mutex_);
+    for (std::size_t i = 0; i < share_; ++i) AddThread();
+  } catch (...) {  // the system has no thread left: those that have begun must end first
+    Join();
+    throw;
+  }
 }
 
 WorkerPool::~WorkerPool() { Join(); }

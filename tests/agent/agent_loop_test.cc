@@ -277,8 +277,7 @@ TEST_CASE("AgentLoop: unknown tools and bad arguments become results that the mo
 TEST_CASE("AgentLoop: the result of a call whose changes cannot be seen says so", "[agent]") {
   struct Blind final : RunRecorder {
     struct Call final : CallRecorder {
-      WorkspaceChanges Finish() override { return {}; }
-      bool sees() const override { return false; }
+      WorkspaceChanges Finish() override { return {.unseen = true}; }
     };
     std::unique_ptr<CallRecorder> Begin(const ToolTraits&, std::string_view, const std::stop_token&) override {
       return std::make_unique<Call>();
@@ -293,6 +292,7 @@ TEST_CASE("AgentLoop: the result of a call whose changes cannot be seen says so"
   f.Run();
   CHECK(f.model.requests().at(1)[2].content ==
         "echoed {\"a\":2}\n(What this call changed in the workspace is not recorded: it cannot be undone.)");
+  CHECK(f.recorder.Last<event::FilesChanged>() == event::FilesChanged{.call_id = "1", .changes = {}, .unseen = true});
 }
 
 TEST_CASE("AgentLoop: an approved call runs exactly as shown", "[agent]") {

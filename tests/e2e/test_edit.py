@@ -230,3 +230,17 @@ def test_twenty_parallel_edits_one_wins_and_none_is_lost(server, provider):
 def test_malformed_bodies_are_400(client, provider, body):
     converse(client, provider, 1)
     client.post("/chats/c/interactions/int_001/edit", body).error(400)
+
+
+def test_the_preview_of_an_edit_counts_the_turn_that_runs(client, provider):
+    provider.plan(text("a1"))
+    client.turn("c", "q1")
+    gate = Gate()
+    provider.plan(text("half", gate))
+    stream = client.start("c", "q2")
+    stream.until("text_delta")
+    preview = client.post("/chats/c/interactions/int_001/edit", {"new_user_message": "x", "dry_run": True}).expect(200, "edit_preview").json
+    assert preview["superseded"] == ["int_001", "int_002"]
+    client.post("/chats/c/interactions/int_002/edit", {"new_user_message": "x", "dry_run": True}).error(409, "busy")
+    gate.release()
+    stream.finish()

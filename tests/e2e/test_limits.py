@@ -12,7 +12,7 @@ import tempfile
 import pytest
 from support.provider import Gate, Reply, call, text, tools
 from support.server import BINARY, Home
-from support.timing import SOON, at_once, eventually
+from support.timing import SLACK, SOON, at_once, eventually
 
 
 def is_ready(client):
@@ -185,6 +185,25 @@ def test_no_more_threads_mean_come_back_later_and_not_the_end(counted_home, make
     server.stop()
     if run:  # the checks afterwards expect root's files
         subprocess.run(["chown", "-R", "0:0", str(home.path)], check=True)
+
+
+@pytest.mark.limit(90)
+def test_a_start_without_threads_ends_with_the_reason(counted_home):
+    home, run = counted_home
+    if not counts_threads(run):
+        pytest.skip("nobody's threads are counted here: no setpriv, no other user who may run the program, or no such limit")
+    refused = 0
+    for threads in range(1, 40):
+        started = subprocess.Popen([*run, "prlimit", f"--nproc={threads}:{threads}", str(BINARY), "serve", "--port", "0", "--data-dir", str(home.data)],
+                                   env=home.environment(), cwd=home.path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if started.stdout.readline():  # it listens
+            started.terminate()
+            started.communicate(timeout=20 * SLACK)
+            break
+        said = started.communicate(timeout=20 * SLACK)[1]
+        assert started.returncode == 1 and "no thread left" in said, (threads, started.returncode, said)
+        refused += 1
+    assert refused > 2 and started.returncode == 0, refused
 
 
 @pytest.mark.limit(120)

@@ -204,6 +204,29 @@ def test_plain_chats_are_listed_too(make_home, tmp_path):
         assert [each["chat_id"] for each in listed] == chats[:1], "what is unfit hides no other"
 
 
+def test_the_summary_of_a_session_is_found(make_home, make_server, provider):
+    home = make_home()
+    imported(home, *files_of("codex"))
+    server = make_server(provider, home=home)
+    server.check_records = False
+    matches = server.client.get("/search?q=list%20was%20sorted").expect(200, "search_matches").json["matches"]
+    assert [each["where"] for each in matches] == ["summary"]
+
+
+def test_what_codex_says_of_a_turn_is_counted_if_it_is_not_kept(make_home, tmp_path):
+    home, lines = make_home(), []
+    for number, (model, effort, folder) in enumerate([("gpt-a", "high", "/x"), ("gpt-b", "low", "/y")]):
+        lines.append({"type": "turn_context", "payload": {"cwd": folder, "model": model, "effort": effort}})
+        for role in ("user", "assistant"):
+            lines.append({"type": "response_item", "payload": {"type": "message", "role": role, "content": [{"type": "input_text", "text": f"{role} {number}"}]}})
+    lines.insert(0, {"type": "session_meta", "payload": {"id": "s", "cwd": "/x"}})
+    path = tmp_path / "rollout.jsonl"
+    path.write_text("".join(json.dumps({"timestamp": "2026-05-01T10:00:00.000Z", **line}) + "\n" for line in lines))
+    chat = imported(home, path, "--from", "codex")["imported"][0]
+    notes = " ".join(chat["notes"])
+    assert "effort of a turn" in notes and "turn in another folder (/y)" in notes, notes
+
+
 def test_every_place_where_sessions_were_looked_for_is_named(make_home):
     home = make_home()
     said = reprise(home, "--from", "claude-code", status=1).stderr

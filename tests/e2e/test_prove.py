@@ -30,7 +30,7 @@ verifier = second_verifier()
 class World:
     def __init__(self, make_server, home, provider, plain=False):
         self.home, self.plain, self.root = home, plain, home.workspace
-        server = make_server(provider, home=home, plain=plain, config={"approval_mode": "ask"})
+        server = self.server = make_server(provider, home=home, plain=plain, config={"approval_mode": "ask"})
         provider.plan(tools(call("read_file", {"path": "pin.txt"}, "call_1"), think="Where is it?"),
                       tools(call("write_file", {"path": "new.txt", "content": SECRET}, "call_2")), text("Done."), text("You are welcome."))
         (self.root / "pin.txt").write_text(SECRET)
@@ -103,6 +103,24 @@ def test_a_bundle_says_what_was_said_told_called_and_allowed(make_server, make_h
     assert verifier.verify(json.dumps(bundle))["root"]
     one = world.make("notes/int_002")
     assert {each.get("turn") for each in leaves(one)} == {None, "int_002"}
+
+
+def test_grants_that_were_given_elsewhere_are_named(make_server, make_home, provider):
+    home = make_home()
+    world = World(make_server, home, provider)
+    world.server.stop()
+    server = make_server(provider, home=home, config={"approval_mode": "ask"})
+    for chat in ("first", "second"):
+        provider.plan(tools(call("write_file", {"path": "g.txt", "content": "x"}, "call_1")), text("Done."))
+        stream = server.client.start(chat, "Write it.")
+        if chat == "first":
+            asked = stream.until("approval_required")
+            server.client.approve(chat, "int_001", asked["approval_id"], scope="always").expect(200)
+        stream.finish()
+    assert "who gave" not in world.run("first")[1] + world.run("notes")[1]
+    bundle, said = world.run("second")
+    (permission,) = [each for each in leaves(json.loads(bundle)) if each["kind"] == "permission"]
+    assert permission["reason"] == "standing_grant" and f"who gave {permission['decided_by'][0]}, by which calls ran, is in no leaf" in said
 
 
 def test_the_key_is_made_once_and_kept_from_others(world):

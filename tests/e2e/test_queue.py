@@ -250,3 +250,23 @@ def test_the_file_is_sealed_and_verified(server, provider):
     provider.plan(text("a2"))
     gate.release()
     first.finish()
+
+
+def test_a_chat_that_cannot_be_deleted_keeps_its_queue(make_server, provider):
+    server = make_server(provider)
+    server.check_files = False
+    client, gate = server.client, Gate()
+    provider.plan(text("half", gate))
+    first = client.start("c", "q1")
+    first.until("text_delta")
+    second, _ = enqueue(client, "q2")
+    trash = server.home.data / ".trash"
+    trash.write_text("in the way")
+    provider.plan(text("a2"))
+    refused = client.request("DELETE", "/chats/c")
+    assert refused.status >= 400 and refused.json["error"]["code"] != "busy"
+    first.finish("CANCELLED")
+    second.finish()
+    trash.unlink()
+    client.request("DELETE", "/chats/c").expect(200)
+    client.get("/chats/c").error(404)

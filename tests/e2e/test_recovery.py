@@ -274,6 +274,8 @@ def test_a_damaged_journal_is_named_and_left_alone(make_server, make_home, provi
             assert error["details"] == {"file": "c/interactions/int_001.journal"}, path
         for path in ("/chats/c", "/chats/c?branches=all"):
             assert [each["interaction_id"] for each in server.client.get(path).json["damaged"]] == ["int_001"]
+        (listed,) = server.client.get("/chats").expect(200, "chat_list").json["chats"]
+        assert listed["damaged"]
     assert [each["id"] for each in server.client.get("/chats/c").json["interactions"]] == ["int_002"]
     assert file.read_bytes() == bytes(damaged)
 

@@ -422,6 +422,20 @@ def test_secrets_and_names_are_taken_out_of_every_format(world, provider, form):
 
 
 @pytest.mark.parametrize("form", ["json", "html", "markdown", "jsonl", "atif", "claude-code"])
+def test_the_preview_counts_what_goes(world, provider, form):
+    provider.plan(text("Zanzibar? Zanzibar!"))
+    world.client.turn("isles", "To Zanzibar.")
+    flags = ["--format", form, "--redact-word", "Zanzibar"]
+    preview = world.export("isles", *flags, "--dry-run")[1]
+    counted = int(re.search(r'the text "Zanzibar", (\d+) time', preview).group(1))
+    for target in ([], ["-o", f"{world.root}/folder/"]):
+        written, said = world.export("isles", *flags, *target)
+        assert said.replace("taken out", "would be taken out") == preview
+        whole = written + "".join(path.read_text() for path in (world.root / "folder").glob("*") if target)
+        assert form == "html" or len(re.findall("x{8}", whole)) == counted, whole
+
+
+@pytest.mark.parametrize("form", ["json", "html", "markdown", "jsonl", "atif", "claude-code"])
 def test_texts_that_json_spells_in_another_way_are_taken_out(world, provider, look, form):
     arguments = r'{"path":"abcd\/efgh\/1234567","who":"Jos\u00E9 Kr\u00FCger","token":"\u0067hp_' + KEY[4:] + '"}'
     provider.plan(tools(call("read_file", arguments, "call_1")), text("Done."))

@@ -1,4 +1,4 @@
-"""A disk that fills up while the server works. It is a small file system, which only root can mount."""
+"""A disk that fills up while the server works. It is a small file system, which only root can mount. And a limit on the size of files."""
 import subprocess
 
 import pytest
@@ -53,10 +53,13 @@ def test_full_in_mid_run_fails_it_by_name_and_heals_without_a_restart(make_serve
     server.client.post("/chats/c/interactions", {"user_message": "q3"}).error(507, "storage_full")
     server.client.post("/chats/new/interactions", {"user_message": "q3"}).error(507, "storage_full")
     assert len(provider.requests) == asked, "the model was asked although the answer could not be stored"
+    assert [chat["id"] for chat in server.client.get("/chats").json["chats"]] == ["c"]
+    server.client.get("/chats/new").error(404, "not_found")
 
     free(small_disk)
-    provider.plan(text("a4"))
+    provider.plan(text("a4"), text("a5"))
     server.client.turn("c", "q4")
+    server.client.turn("new", "q5")
 
 
 def test_a_tool_does_not_run_when_its_call_cannot_be_put_on_record(make_server, small_disk, provider):
@@ -70,7 +73,7 @@ def test_a_tool_does_not_run_when_its_call_cannot_be_put_on_record(make_server, 
     changed = {"path": "out.txt", "content": "y" * 9000}
     server.client.approve("c", "int_001", asked["approval_id"], arguments=changed).error(507, "storage_full")
     stream.finish("FAILED")
-    assert "storage_full" in [e["code"] for e in stream.all("error")]
+    assert [e["code"] for e in stream.all("error")] == ["storage_full"]
     assert not (small_disk.workspace / "out.txt").exists()
 
 
@@ -109,3 +112,14 @@ def test_a_full_disk_is_not_ready_and_heals(make_server, small_disk, provider):
     client.get("/healthz").expect(200)
     free(small_disk)
     eventually(lambda: client.get("/readyz").status == 200, "it is ready again")
+
+
+def test_a_limit_on_files_fails_a_turn_and_not_the_server(make_server, provider):
+    server = make_server(provider, wrapper=["/usr/bin/prlimit", "--fsize=200000:200000", "--"])
+    server.check_files = False
+    provider.plan(text(*["x" * 50_000] * 10))
+    stream = server.client.start("c", "q1")
+    stream.finish("FAILED")
+    assert len(stream.all("error")) == 1 and server.process.poll() is None, stream.all("error")
+    provider.plan(text("a2"))
+    server.client.turn("d", "q2")

@@ -420,6 +420,10 @@ def test_turns_in_checks_for_all_chats_are_those_of_one_of_them(long):
     (long.suite / "suite.json").write_text('{"turns": {"3": {"answer": {"contains": "2"}}, "99": {"answer": {"contains": "2"}}}}')
     status, output, _ = long.run()
     assert status == 1 and "/turns/99: no chat of this folder has such a turn" in output and "5 passed, 1 failed" in output, output
+    first = json.loads(long.run("--json", long.suite)[1])["turns"][0]
+    assert first["file"].endswith("suite.json") and first["state"] == "failed", "told before the chats are tested"
+    status, output, messages = long.run("--live", "1", long.suite)
+    assert (status, output) == (2, "") and "/turns/99" in messages, "no run is paid for such a suite"
     # One turn that is named alone has the checks of the others beside it.
     (long.suite / "suite.json").unlink()
     (long.suite / "c.checks.json").write_text('{"turns": {"3": {"answer": {"contains": "2"}}}}')
@@ -570,6 +574,21 @@ def test_what_was_accepted_hides_no_other_change(chat, suite):
     assert status == 1 and "tool find_files is gone" in output, output
 
 
+def test_a_larger_window_is_named_also_if_no_usage_was_reported(tmp_path):
+    chat = Recorded(tmp_path / "home", "openai")
+    try:
+        chat.provider.plan(text("Two.", usage=None))
+        small = {**chat.config, "models": {"one/scripted": {"context_window": 9000}}}
+        server = Server(chat.home, config=small, arguments=["--prompt-dir", chat.prompt])
+        server.client.turn("d", "two")
+        server.close()
+        for config in (chat.config, {**chat.config, "models": {}}):
+            drift = json.loads(chat.run("replay", "d", "--input", "current", "--json", config=config)[1])["drift"]
+            assert [(each["name"], each["before"]) for each in drift if each["cause"] in ("tool", "parameter")] == [("context_window", "(smaller)")], drift
+    finally:
+        chat.provider.close()
+
+
 def test_a_rule_that_denies_a_recorded_call_is_named(chat, suite):
     denied = {**chat.config, "tools": {"rules": [{"tool": "run_shell", "action": "deny"}, {"tool": "write_file", "action": "deny"}]}}
     status, output, _ = run(chat, suite, config=denied)
@@ -648,3 +667,13 @@ def test_a_recording_has_no_secret_in_the_name_of_a_file(make_server, provider, 
     assert status == 0 and "taken out: " in output, (output, messages)
     assert SECRETS[1] not in (suite / "c.json").read_text()
     assert reprise(server.home, "test", suite, "--config", "server.json", "--workspace", server.home.workspace)[0] == 0
+
+
+def test_no_chat_is_recorded_into_a_data_folder(chat, tmp_path):
+    data = chat.home.data
+    (tmp_path / "link").symlink_to(data)
+    for folder in (data, data / "suite", f"{data}/../{data.name}/suite", tmp_path / "link", tmp_path / "link/suite"):
+        before = sorted(data.rglob("*"))
+        status, _, messages = chat.run("test", "--record", "c", folder)
+        assert status == 2 and "--record takes no folder in the data folder" in messages, (folder, messages)
+        assert sorted(data.rglob("*")) == before, folder

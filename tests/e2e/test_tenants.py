@@ -564,6 +564,19 @@ def test_an_org_that_has_tokens_but_no_chats_is_deleted_too(make_server, home):
     as_user(server, kept).get("/chats").expect(200)
 
 
+def test_what_an_earlier_deletion_left_of_an_org_is_deleted(make_server, home):
+    start(make_server, home).stop()
+    left = home.data / ".tenants" / "acme"
+    for folder in (left.parent, left):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    deleted = org_delete(home, "acme", "--yes")
+    assert deleted.returncode == 0 and json.loads(deleted.stdout) == {"org": "acme", "users": 0, "tokens": 0}, deleted.stderr
+    assert not left.exists() and (home.data / ".tenants").exists()
+    assert org_delete(home, "acme", "--yes").returncode == 1
+    empty = org_delete(home, "", "--yes")
+    assert empty.returncode == 2 and "empty" in empty.stderr and (home.data / ".tenants").exists()
+
+
 def test_a_deleted_org_cannot_be_read_from_copies_either(make_server, home, tmp_path):
     server = start(make_server, home)
     alice, carol = (api_token(home, user, "--org", org)["token"] for user, org in (("alice", "acme"), ("carol", "other")))

@@ -813,3 +813,16 @@ def test_what_a_file_undoes_is_shown_although_its_own_model_is_in_force(make_hom
     write(home.workspace / "reprise.json", json.dumps({"providers": {"mine": {"type": "openai", "base_url": "http://127.0.0.1:9/v1"}}, "tools": {"deny": []}}))
     shown = reprise(home, "trust", cwd=home.workspace, REPRISE_MODEL="mine/x").stdout
     assert "tools.deny: none (otherwise write_file)" in shown
+
+
+@pytest.mark.parametrize("providers, names", [({}, "none"), ({"own": {"type": "openai", "base_url": "http://127.0.0.1:9/v1"}}, "own")])
+def test_providers_that_a_file_takes_away_are_named(make_home, providers, names):
+    home = make_home()
+    own = home.config / "reprise" / "reprise.json"
+    own.parent.mkdir(parents=True)
+    write(own, json.dumps({"providers": {"mine": {"type": "openai", "base_url": "http://127.0.0.1:9/v1"}}}))
+    write(home.workspace / "reprise.json", json.dumps({"providers": providers}))
+    lines = [line.strip() for line in reprise(home, "trust", cwd=home.workspace).stdout.splitlines()]
+    assert f"providers: {names} (otherwise mine)" in lines, lines
+    write(home.workspace / "reprise.json", json.dumps({"max_rounds": 7}))
+    assert "providers: " not in reprise(home, "trust", cwd=home.workspace).stdout

@@ -496,6 +496,28 @@ def test_an_imported_chat_writes_nothing_into_the_workspace_unasked(strange, doo
     assert {path for path in made if made[path][0] == "link"} == {"inside", "bin/inside"}
 
 
+def test_what_was_not_recorded_of_a_call_is_told_before_files_are_put_back(world):
+    """As in a workspace with too many files for a record."""
+    world.turn(write("a", "1"))
+    world.turn(write("a", "2"))
+    done = subprocess.run([os.environ.get("REPRISE_BIN", "reprise"), "export", "c", "--data-dir", str(world.home.data)], env=world.home.environment(),
+                          capture_output=True, text=True, check=True)
+    document = json.loads(done.stdout)
+    changed = next(event for event in document["interactions"][1]["agent_events"] if event["type"] == "FILES_CHANGED")
+    changed.update(paths=[], changes=[], unseen=True)
+    world.client.post("/import?as=blind", document).expect(201)
+    preview = world.post("undo", chat="blind", dry_run=True).expect(200, "files_preview").json
+    assert preview["files"] == [] and preview["unseen"]
+    assert world.client.post("/chats/blind/interactions/int_002/edit", {"new_user_message": "x", "dry_run": True}).expect(200, "edit_preview").json["unseen"]
+    error = world.post("undo", chat="blind", files="restore").error(409, "workspace_conflict")
+    assert error["details"] == {"files": [], "unseen": True} and "was not recorded" in error["message"]
+    assert world.head("blind") == "int_002"
+    diff = world.client.get("/chats/blind/interactions/int_002/diff", headers={"Accept": "application/json"}).expect(200, "interaction_diff").json
+    assert diff["files"] == [] and diff["unseen"]
+    world.post("undo", chat="blind", files="restore", force=True).expect(200)
+    assert world.head("blind") == "int_001"
+
+
 def test_changes_made_here_in_an_imported_chat_are_undone_as_usual(strange):
     world = strange()
     world.turn(write("Makefile", "mine\n"))

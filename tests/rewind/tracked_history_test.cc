@@ -215,6 +215,31 @@ TEST_CASE("TrackedHistory: restores a call's changes exactly, with the permissio
   CHECK(TreeOf(world.root) == changed);
 }
 
+TEST_CASE("TrackedHistory: a folder gets its set-group and sticky bits back", "[rewind]") {
+  TempDirectory folder;
+  World::Make(folder.path());
+  World world(folder.path());
+  const std::map<std::string, mode_t> modes = {{"shared", 02775}, {"drop", 01777}, {"plain", 0755}, {"both", 03750}};
+  for (const auto& [name, mode] : modes) {
+    world.Write(name + "/file", "x");
+    REQUIRE(::chmod((world.root / name).c_str(), mode) == 0);
+  }
+  const auto changes = world.During([&] {
+    fs::remove_all(world.root / "shared");
+    ::chmod((world.root / "drop").c_str(), 0755);
+    ::chmod((world.root / "plain").c_str(), 02755);
+    fs::remove_all(world.root / "both");
+    world.Write("both", "a file");
+  });
+  REQUIRE(world.history.Restore(kChat, Backwards(changes), "then", [] { return Result<void>(); }));
+  for (const auto& [name, mode] : modes) {
+    struct stat status {};
+    REQUIRE(::stat((world.root / name).c_str(), &status) == 0);
+    INFO(name);
+    CHECK((status.st_mode & 07777) == mode);
+  }
+}
+
 TEST_CASE("TrackedHistory: restores read-only folders with their content", "[rewind]") {
   TempDirectory folder;
   World::Make(folder.path());
@@ -300,8 +325,9 @@ TEST_CASE("TrackedHistory: in a workspace with too many files, a command is neit
   CHECK_FALSE(run->CanRecord(command, "{}", {}));
   const auto call = run->Begin(command, "{}", {});
   REQUIRE(call);
-  CHECK_FALSE(call->sees());
-  CHECK(call->Finish().recorded.empty());
+  const WorkspaceChanges changes = call->Finish();
+  CHECK(changes.unseen);
+  CHECK(changes.recorded.empty());
   ToolTraits edit = command;
   edit.file_effect = FileEffect::kOneFile;
   CHECK(run->CanRecord(edit, R"({"path":"a"})", {}));

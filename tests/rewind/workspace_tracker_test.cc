@@ -280,7 +280,7 @@ TEST_CASE("WorkspaceFiles: no path leads out", "[rewind]") {
     CHECK_FALSE(write(path, "x", 0644));
     const auto read = files.Read(path);
     CHECK((!read || !*read));
-    CHECK_FALSE(files.SetMode(path, 0777));
+    CHECK_FALSE(files.SetMode(path, 0777, WorkspaceFiles::SpecialBits::kKeep));
   }
   for (const char* folder : {"", "x", "..", "../outside", ".reprise-/../../outside.restore.tmp", "d"}) {
     CAPTURE(folder);

@@ -141,6 +141,19 @@ TEST_CASE("ChatList: without a watch, only chats of another version are read aga
   CHECK(folder.Page(ChatPlace{At(10), Folder::Named("c0")}) == "c1 ");
 }
 
+TEST_CASE("ChatList: chats that go, come back and come anew at once are what is there then", "[store]") {
+  const int count = GENERATE(4, 2000);
+  Folder folder;
+  const auto name = [](int i) { return "c" + std::to_string(i); };
+  for (int i = 0; i < count; ++i) folder.Put(name(i), 1000 + i);
+  CHECK(folder.list.All()->size() == static_cast<std::size_t>(count));
+  for (int i = 1; i < count; ++i) folder.Vanish(name(i));
+  folder.Appear(name(1), 5);  // another one
+  folder.Appear("brief", 9000), folder.Vanish("brief");
+  folder.Appear("new", 3);
+  CHECK(folder.Page() == "c0 c1 new ");
+}
+
 TEST_CASE("ChatList: a chat that cannot be read is tried again", "[store]") {
   Folder folder;
   folder.Put("a", 1);

@@ -158,6 +158,7 @@ struct TranscriptWriter : IgnoredEvents {
       const std::string more = Counted(static_cast<std::uint64_t>(e.omitted), "more file");
       list += (list.empty() ? "and " : "\nand ") + more + ", not recorded";
     }
+    if (e.unseen) list += std::string(list.empty() ? "" : "\n") + "what the call changed is not recorded";
     return Entry("files", list);
   }
   std::string operator()(const event::Retry& e) const { return Entry("retried", e.message + " (" + e.code + ")"); }
@@ -381,6 +382,7 @@ struct MarkdownWriter : IgnoredEvents {
     if (e.omitted > 0) {
       out += "- and " + Counted(static_cast<std::uint64_t>(e.omitted), "more file") + ", not recorded\n";
     }
+    if (e.unseen) out += "- what the call changed is not recorded\n";
     return out;
   }
   std::string operator()(const event::Retry& e) const { return "*Retried:* " + Line(e.message) + "\n"; }

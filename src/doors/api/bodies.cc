@@ -48,6 +48,7 @@ void AddTo(Json& body, const FilesPreview& preview) {
     if (file.imported) list.back()["imported"] = true, list.back()["diff"] = file.diff;
   }
   if (preview.omitted > 0) body["omitted"] = preview.omitted;
+  if (preview.unseen) body["unseen"] = true;
 }
 
 namespace {

@@ -159,6 +159,7 @@ Result<Outcome> Diff(Engine& engine, const Request& request) {
     }
     Json body = {{"interaction_id", target.interaction_id.str()}, {"files", std::move(files)}};
     if (diffs.omitted > 0) body["omitted"] = diffs.omitted;
+    if (diffs.unseen) body["unseen"] = true;
     return JsonReply(body);
   }
   Reply reply{.content_type = "text/x-diff; charset=utf-8"};
@@ -166,6 +167,7 @@ Result<Outcome> Diff(Engine& engine, const Request& request) {
     // Programs that read diffs skip text before the first one.
     reply.body = "# and " + Counted(diffs.omitted, "more file") + ", of which nothing is recorded\n";
   }
+  if (diffs.unseen) reply.body += "# what a call changed is not recorded\n";
   for (const FileDiff& diff : diffs.files) reply.body += diff.unified;
   return reply;
 }

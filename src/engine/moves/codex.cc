@@ -58,7 +58,10 @@ class CodexReader final : public RecordReader {
     if (type == "session_meta") {
       TakeMeta(payload);
     } else if (type == "turn_context") {
-      if (facts.folder.empty()) facts.folder = TextMember(payload, "cwd");
+      const std::string folder = TextMember(payload, "cwd");
+      if (facts.folder.empty()) facts.folder = folder;
+      if (!folder.empty() && folder != facts.folder) AddNamed(left_out, "turn in another folder", {folder});
+      if (!TextMember(payload, "effort").empty()) left_out.Add("effort of a turn");
       messages.push_back({.kind = Kind::kModel, .model = TextMember(payload, "model")});
     } else if (type == "event_msg") {
       messages = TakeEvent(payload);

@@ -263,6 +263,7 @@ function Item({ chat, current, chosen, onChoose, onDrag }: ItemProps) {
         {chat.status === "waiting" && <span className="dot waiting" role="img" aria-label={t.waiting} title={t.waiting} />}
         {chat.status === "idle" && chat.head_status === "FAILED" && <span className="dot failed" role="img" aria-label={t.failed} title={t.failed} />}
         {chat.jobs && <span className="dot job" role="img" data-testid="job-mark" aria-label={t.jobsRun(chat.jobs)} title={t.jobsRun(chat.jobs)} />}
+        {chat.damaged && <span className="badge" role="img" aria-label={t.isDamaged} title={t.isDamaged}>!</span>}
         {chat.waiting > 0 && <span className="badge count">{chat.waiting}</span>}
       </button>
       <button type="button" className="quiet square small" data-testid="chat-menu" aria-label={`${t.menu}: ${title}`} aria-expanded={menu} onClick={() => setMenu(!menu)}><Icon name="more" /></button>

@@ -270,7 +270,7 @@ export async function moveHead(turn: Turn, chosen?: FilesChoice, moved?: (files:
 // With `dry_run` a request to `path` answers what would become of files.
 async function withFiles(what: string, chat: string, path: string, body: Record<string, unknown>, run: AskedFiles["run"]): Promise<void> {
   const preview = await call<FilesPreview>("POST", path, { ...body, dry_run: true });
-  const ask = preview.files.length > 0 || preview.omitted !== undefined;
+  const ask = preview.files.length > 0 || preview.omitted !== undefined || preview.unseen === true;
   navigation.set({ askedFiles: ask ? { chat, from: lastTurn()?.id ?? null, what, preview, run } : null });
   if (!ask) await run({});
 }

@@ -27,7 +27,7 @@ export function DiffBox({ turn }: { turn: Turn }) {
   if (!found) return <p className="faint">…</p>;
   return (
     <div ref={place} className="diff-box" data-testid="turn-diff">
-      {found.files.length === 0 && !found.omitted && <p className="faint">{v.noFilesChanged}</p>}
+      {found.files.length === 0 && !found.omitted && !found.unseen && <p className="faint">{v.noFilesChanged}</p>}
       {found.files.map((file) => (
         <section key={file.path_base64 ?? file.path} data-path={file.path}>
           <h4><code>{spelled(file.path)}</code> <span className="faint">{v.fileDone[file.change]}</span></h4>
@@ -35,6 +35,7 @@ export function DiffBox({ turn }: { turn: Turn }) {
         </section>
       ))}
       {found.omitted !== undefined && <p className="warning" data-testid="diff-omitted">{v.filesOmitted(found.omitted)}</p>}
+      {found.unseen && <p className="warning">{v.unseen}</p>}
     </div>
   );
 }

@@ -11,12 +11,12 @@ import { Hunks } from "./DiffBox";
 
 const MOST = 200; // files in the list
 
-type Restorable = Pick<FilesPreview, "files" | "omitted">;
+type Restorable = Pick<FilesPreview, "files" | "omitted" | "unseen">;
 
 // The files that can be restored with a chat, and the choice whether to do so.
 export function FilesBack({ preview, choice, onChange }: { preview: Restorable; choice: FilesChoice; onChange: (choice: FilesChoice) => void }) {
-  const { files, omitted = 0 } = preview;
-  if (files.length === 0 && omitted === 0) return null;
+  const { files, omitted = 0, unseen } = preview;
+  if (files.length === 0 && omitted === 0 && !unseen) return null;
   const restore = choice.files === "restore";
   return (
     <>
@@ -25,11 +25,12 @@ export function FilesBack({ preview, choice, onChange }: { preview: Restorable; 
         {files.slice(0, MOST).map((each) => <li key={each.path}>{v.fileChange[each.change]} <code>{spelled(each.path)}</code>{each.conflict && ` (${v.fileConflict[each.reason ?? "changed"]})`}{each.diff !== undefined && <><Told text={each.diff} /><Hunks text={each.diff} /></>}</li>)}
         {files.length > MOST && <li>{v.moreFiles(files.length - MOST)}</li>}
         {omitted > 0 && <li className="warning" data-testid="files-stay">{v.filesStay(omitted)}</li>}
+        {unseen && <li className="warning">{v.unseen}</li>}
       </ul>
       {restore && files.some((each) => each.imported) && (
         <label className="setting warning"><input type="checkbox" data-testid="allow-imported" checked={choice.allow_imported === true} onChange={(e) => onChange({ ...choice, allow_imported: e.target.checked })} /><span>{v.allowImported}</span></label>
       )}
-      {restore && (omitted > 0 || files.some((each) => each.conflict)) && (
+      {restore && (omitted > 0 || unseen || files.some((each) => each.conflict)) && (
         <label className="setting"><input type="checkbox" data-testid="force-files" checked={choice.force === true} onChange={(e) => onChange({ ...choice, force: e.target.checked })} /><span>{v.forceFiles}</span></label>
       )}
     </>

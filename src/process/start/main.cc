@@ -60,7 +60,9 @@ std::uint64_t NumberIn(const char*& text) {
 
 bool IsWorkingFolder(const char* folder) {
   struct statx found;
-  if (Call(SYS_statx, AT_FDCWD, Address("."), 0, STATX_INO, Address(&found)) != 0) return false;
+  if (Call(SYS_statx, AT_FDCWD, Address("."), 0, STATX_INO, Address(&found)) != 0) {
+    Refuse("whether this is still the workspace cannot be found out: this system does not let statx run\n");
+  }
   // As in stat(2).
   const std::uint64_t low = (found.stx_dev_major & 0xFFF) << 8 | (found.stx_dev_minor & 0xFF);
   const std::uint64_t device = low | std::uint64_t{found.stx_dev_minor & ~0xFFU} << 12;

@@ -327,22 +327,25 @@ void AppendClosed(const std::vector<std::string>& hidden_paths, const std::vecto
   }
 }
 
-// Takes this thread's capabilities away during its life.
+// Takes this thread's capabilities away during its life, where the system lets it.
 class WithoutCapabilities {
  public:
   WithoutCapabilities() {
     if (::syscall(SYS_capget, &head_, before_.data()) != 0) return;
     auto none = before_;
     for (__user_cap_data_struct& each : none) each.effective = 0;
-    ::syscall(SYS_capset, &head_, none.data());
+    are_taken_ = ::syscall(SYS_capset, &head_, none.data()) == 0;
   }
-  ~WithoutCapabilities() { ::syscall(SYS_capset, &head_, before_.data()); }
+  ~WithoutCapabilities() {
+    if (are_taken_) ::syscall(SYS_capset, &head_, before_.data());
+  }
   WithoutCapabilities(const WithoutCapabilities&) = delete;
   WithoutCapabilities& operator=(const WithoutCapabilities&) = delete;
 
  private:
   __user_cap_header_struct head_{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> before_{};
+  bool are_taken_ = false;
 };
 
 // Whether a command could read the path, or enter it, now or after a change of its mode. It has no capabilities, which
