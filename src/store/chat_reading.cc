@@ -118,7 +118,7 @@ Result<ChatSummary> FileInteractionStore::ForkChat(const ChatId& source, Interac
   TRY(CheckWritable());
   TRY(LoadSummary(source));  // so that its life is known, and a failure of the disk is not taken for another one
   return InOneLife(
-      source, [&] { return StoredChats::ForkChat(source, last, chat, title); },
+      source, [&] { return StoreCore::ForkChat(source, last, chat, title); },
       [](const Result<ChatSummary>& copied) {
         return copied || IsNotFound(copied.error()) || copied.error().Is(Reason::kChatExists);
       });

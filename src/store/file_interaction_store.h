@@ -21,7 +21,7 @@
 #include "store/object_store.h"
 #include "store/running_list.h"
 #include "store/save_preparer.h"
-#include "store/stored_chats.h"
+#include "store/store_core.h"
 #include "store/whole_queues.h"
 
 namespace reprise {
@@ -31,7 +31,7 @@ namespace reprise {
 //
 // The interaction's file is the commit: SaveInteraction returns when it is durable, and chat.json follows a moment
 // later, many saves in one write. When a process first uses a chat, it finds in the files what chat.json lacks.
-class FileInteractionStore : public StoredChats, public HistorySource {
+class FileInteractionStore : public StoreCore, public HistorySource {
  public:
   enum class Access {
     kServer,    // owns the folder: creates it, locks it, keeps the content of chat.json in memory

@@ -7,14 +7,14 @@
 
 #include "base/mutex.h"
 #include "reprise/interaction_store.h"
-#include "store/stored_chats.h"
+#include "store/store_core.h"
 #include "store/whole_queues.h"
 
 namespace reprise {
 
 // Keeps interactions as long as the object lives. Thread-safe. For programs that embed the engine and store nothing,
 // and for tests.
-class MemoryInteractionStore final : public StoredChats {
+class MemoryInteractionStore final : public StoreCore {
  public:
   Result<InteractionId> ReserveInteraction(const ChatId& chat) override;
   Result<void> SaveInteraction(const Interaction& interaction) override;

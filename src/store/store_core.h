@@ -14,7 +14,7 @@ namespace reprise {
 
 // The core of every InteractionStore: what is done with whole chats, written once over the steps in which folders, rows
 // and memory differ.
-class StoredChats : public InteractionStore {
+class StoreCore : public InteractionStore {
  public:
   Result<ChatSummary> CreateChat(const ChatId& chat, const ChatSettings& settings) final;
   Result<ChatSummary> ChangeChat(const ChatId& chat, const ChatSettings& settings) final;

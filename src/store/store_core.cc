@@ -1,4 +1,4 @@
-#include "store/stored_chats.h"
+#include "store/store_core.h"
 
 #include "base/try.h"
 #include "domain/codec.h"
@@ -6,7 +6,7 @@
 
 namespace reprise {
 
-Result<ChatSummary> StoredChats::CreateChat(const ChatId& chat, const ChatSettings& settings) {
+Result<ChatSummary> StoreCore::CreateChat(const ChatId& chat, const ChatSettings& settings) {
   TRY(CheckWritable());
   ChatIndex index = NewIndex(chat);
   Apply(settings, index.summary);
@@ -14,7 +14,7 @@ Result<ChatSummary> StoredChats::CreateChat(const ChatId& chat, const ChatSettin
   return std::move(index.summary);
 }
 
-Result<ChatSummary> StoredChats::ChangeChat(const ChatId& chat, const ChatSettings& settings) {
+Result<ChatSummary> StoreCore::ChangeChat(const ChatId& chat, const ChatSettings& settings) {
   TRY(CheckWritable());
   return ChangeIndex(chat, /*while_running=*/true, [&](ChatIndex& index) -> Result<void> {
     ApplySettings(index, settings);
@@ -22,7 +22,7 @@ Result<ChatSummary> StoredChats::ChangeChat(const ChatId& chat, const ChatSettin
   });
 }
 
-Result<ChatSummary> StoredChats::MoveHead(const ChatId& chat, InteractionId head) {
+Result<ChatSummary> StoreCore::MoveHead(const ChatId& chat, InteractionId head) {
   TRY(CheckWritable());
   // A chat must not end at an unreadable interaction. (A stored one never changes, so this needs no lock.)
   const auto interaction = TRY(LoadInteraction(chat, head));
@@ -33,18 +33,18 @@ Result<ChatSummary> StoredChats::MoveHead(const ChatId& chat, InteractionId head
   });
 }
 
-Result<ChatSummary> StoredChats::ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
-                                          const std::optional<std::string>& title) {
+Result<ChatSummary> StoreCore::ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
+                                        const std::optional<std::string>& title) {
   TRY(CheckWritable());
   return AddWhole(TRY(CopyOfBranch(source, last, chat, title)));
 }
 
-Result<ChatSummary> StoredChats::ImportChat(const IncomingChat& chat) {
+Result<ChatSummary> StoreCore::ImportChat(const IncomingChat& chat) {
   TRY(CheckWritable());
   return AddWhole(chat);
 }
 
-Result<std::vector<InteractionId>> StoredChats::RemoveBranch(const ChatId& chat, InteractionId from) {
+Result<std::vector<InteractionId>> StoreCore::RemoveBranch(const ChatId& chat, InteractionId from) {
   TRY(CheckWritable());
   const Chat whole = TRY(LoadChat(chat));
   RemovedBranch removed = TRY(BranchToRemove(whole, from));
