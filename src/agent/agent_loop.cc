@@ -11,6 +11,7 @@
 #include "base/interned.h"
 #include "base/logging.h"
 #include "base/system.h"
+#include "base/text.h"
 
 namespace reprise {
 namespace {
@@ -306,13 +307,11 @@ const std::vector<ToolSpec>& AgentLoop::ToldSpecs() {
     told_ = ToldOf(told_of_);
     told_shortly_ = ShortToolsWithin(told_->specs, context_.budget());
     if (told_shortly_ && !was_short) {
-      std::string names;
-      for (const std::string& name : told_shortly_->left_out) names += (names.empty() ? "" : " ") + name;
       LogInfo("the model has little room: it is told of its tools in short",
               {{"model", model_name_},
                {"context_window", limits_.context_window},
                {"tools", told_shortly_->specs.size()},
-               {"left_out", names}});
+               {"left_out", Joined(told_shortly_->left_out, " ")}});
     }
   }
   return told_shortly_ ? told_shortly_->specs : told_->specs;

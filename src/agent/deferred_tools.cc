@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <utility>
 
 #include "agent/context.h"
 #include "base/json.h"

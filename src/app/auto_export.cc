@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <string>
-#include <string_view>
-#include <utility>
 
 #include "base/atomic_write.h"
 #include "base/logging.h"

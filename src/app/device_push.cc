@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
-#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <nlohmann/json.hpp>

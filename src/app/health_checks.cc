@@ -20,6 +20,7 @@
 #include "app/checks.h"
 #include "app/factories.h"
 #include "app/keys.h"
+#include "app/options.h"
 #include "approval/rules.h"
 #include "base/authorities.h"
 #include "base/path.h"
@@ -27,6 +28,7 @@
 #include "base/private_file.h"
 #include "base/shared_library.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "store/data_folder.h"
 #include "store/file_names.h"
 #include "tools/documents/sandboxed_reader.h"
@@ -64,9 +66,8 @@ Finding CheckKeyFile(const Options& options) {
     return Doubtful("key file", "other users may replace " + path + "; make its folder yours alone (chmod 700)");
   }
   if (keys) {
-    const std::size_t count = keys->keys().size();
-    return Passed("key file", path + " holds " + std::to_string(count) + (count == 1 ? " key" : " keys") +
-                                  ", and only its owner can read it");
+    return Passed("key file",
+                  path + " holds " + CountOf(keys->keys().size(), "key") + ", and only its owner can read it");
   }
   if (keys.error().code == ErrorCode::kNotFound) {
     return Doubtful("key file", path + " is not there yet; the first start creates it");
@@ -157,9 +158,7 @@ std::string UnseenFolders(const Options& options) {
     if (std::ranges::any_of(seen, [&](const auto& each) { return LiesBeneath(folder, each); })) continue;
     unseen.insert(folder.string());
   }
-  std::string list;
-  for (const std::string& folder : unseen) list.append(list.empty() ? "" : ", ").append(folder);
-  return list;
+  return Joined(unseen, ", ");
 }
 
 Finding CheckSandbox(const Options& options) {

@@ -64,10 +64,6 @@ std::vector<std::string> FoldersOf(const std::string& workspace, std::string& pr
   return folders;
 }
 
-bool LiesBelow(const fs::path& path, const fs::path& folder) {
-  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();
-}
-
 File Unusable(std::string path, std::string problem) {
   return {.path = std::move(path), .state = State::kUnusable, .problem = std::move(problem)};
 }
@@ -85,7 +81,7 @@ File TakeWithin(const std::string& path, const std::string& project, std::size_t
   std::error_code failed;
   const fs::path real = fs::canonical(path, failed);
   if (failed) return Unusable(path, "cannot read " + path + ": " + failed.message());
-  if (!LiesBelow(real, project)) return Unusable(path, path + " leads out of " + project);
+  if (!LiesBeneath(real, project)) return Unusable(path, path + " leads out of " + project);
   return Take(path, ReadSmallFile(real.string(), max_bytes));
 }
 
@@ -95,7 +91,7 @@ bool LeavesItsFolder(const std::string& path) {
   std::error_code failed;
   const auto real = [&](const fs::path& each) { return fs::weakly_canonical(each, failed); };
   const fs::path folder = real(file.parent_path());
-  return !LiesBelow(real(file), folder) || LiesBelow(real(file.parent_path().parent_path()), folder) || failed;
+  return !LiesBeneath(real(file), folder) || LiesBeneath(real(file.parent_path().parent_path()), folder) || failed;
 }
 
 // What a reading depends on, as the file system tells of it: a folder's times change with the names in it.

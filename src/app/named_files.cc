@@ -1,9 +1,7 @@
 #include "app/named_files.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
-#include <string>
 #include <system_error>
 #include <utility>
 

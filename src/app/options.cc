@@ -9,6 +9,7 @@
 
 #include "app/settings.h"
 #include "app/trust.h"
+#include "base/atomic_write.h"
 #include "base/path.h"
 #include "base/private_file.h"
 #include "base/public_address.h"
@@ -202,9 +203,7 @@ std::string UsualModel(const ProviderOptions& provider) {
 
 std::vector<std::string> NotesOf(const Options& options, const Environment& environment) {
   std::vector<std::string> notes;
-  std::string keys;
-  for (const std::string& key : options.server_keys) keys += (keys.empty() ? "" : ", ") + key;
-  if (!keys.empty()) {
+  if (const std::string keys = Joined(options.server_keys, ", "); !keys.empty()) {
     notes.push_back(
         "reprise.json in a folder is for the chats that work there, and the next version refuses keys of the server in "
         "it: move " +

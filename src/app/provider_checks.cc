@@ -22,6 +22,7 @@
 #include "app/factories.h"
 #include "base/logging.h"
 #include "base/mutex.h"
+#include "base/text.h"
 #include "net/curl_transport.h"
 
 namespace reprise {
@@ -57,7 +58,7 @@ Finding Judge(const ProviderOptions& provider, const Options& options, const std
     return {check, Verdict::kFailure, error.message + at};
   }
   const auto& models = **answer;
-  const std::string count = std::to_string(models.size()) + (models.size() == 1 ? " model" : " models");
+  const std::string count = CountOf(models.size(), "model");
   if (IsModelOf(options.model, provider) && !models.empty()) {
     const std::string name = options.model.substr(provider.name.size() + 1);
     const bool listed = std::ranges::any_of(models, [&](const ListedModel& model) { return model.name == name; });

@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
-#include <utility>
 
 #include "base/learned_secrets.h"
 #include "base/text.h"

@@ -47,28 +47,13 @@ class Server::Impl {
     if (http_ != nullptr) return Fail(ErrorCode::kConflict, "the server listens already");
     if (stopped_) return Fail(ErrorCode::kConflict, "the server has been stopped");
     ServerOptions options = TRY(HttpOptionsFrom(options_));
-    options.ready = [this] { return parts_->CheckReady(); };
-    options.failing = [this] { return parts_->CheckParts(); };
-    parts_->Complete(options);
-    http_ = TRY(OpenServer(engine(), std::move(options)));
-    parts_->SendMetricsOf([http = http_.get()] { return http->CollectMetrics(); });
-    std::string url = UrlOf(http_->host(), http_->port());
-    parts_->NoteUrl(url);
-    return url;
+    http_ = TRY(parts_->Listen(std::move(options)));
+    return UrlOf(http_->host(), http_->port());
   }
 
-  // In this order every stream still gets its last event: first stop new work, then end the runs, then the connections.
   void Stop() {
     const MutexLock lock(mutex_);
-    if (std::exchange(stopped_, true)) return;
-    if (http_ != nullptr) http_->BeginStop();
-    parts_->LeaveBucket();
-    parts_->BeginStop();
-    engine().Stop();
-    if (http_ != nullptr) http_->StopSite();
-    parts_->BeginStopTelemetry();
-    if (http_ != nullptr) http_->Stop();
-    parts_->StopTelemetry();
+    if (!std::exchange(stopped_, true)) parts_->Stop(http_.get());
   }
 
  private:

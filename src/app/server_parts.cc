@@ -1,13 +1,14 @@
 #include "app/server_parts.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "app/embedded.h"
 #include "app/factories.h"
 #include "app/keys.h"
+#include "app/options.h"
 #include "app/secrets.h"
 #include "app/settings.h"
 #include "base/atomic_write.h"
@@ -23,6 +24,12 @@
 
 namespace reprise {
 namespace {
+
+// The address for clients on this machine: a wildcard address includes the loopback one.
+std::string ReachableHost(const std::string& host) {
+  if (host == "0.0.0.0") return "127.0.0.1";
+  return host == "::" ? "::1" : host;
+}
 
 std::string ProviderOf(std::string_view model) { return std::string(model.substr(0, model.find('/'))); }
 
@@ -101,11 +108,32 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
   return parts;
 }
 
-void ServerParts::NoteUrl(std::string_view url) {
-  if (auto noted = ReplaceFile(disk_, SettingsFileOf(options_), settings_); !noted) {
+Result<std::unique_ptr<HttpServer>> ServerParts::Listen(ServerOptions options, std::vector<UniqueFd> sockets) {
+  if (!options.ready) options.ready = [this] { return CheckReady(); };
+  options.failing = [this] { return CheckParts(); };
+  Complete(options);
+  auto server = TRY(OpenServer(engine(), std::move(options), std::move(sockets)));
+  if (telemetry_) telemetry_->SetSource([http = server.get()] { return http->CollectMetrics(); });
+  Json settings = SettingsOfTurns(options_, ProcessEnvironment());
+  settings[kOfAllChats] = SettingsOfAllChats(options_, ProcessEnvironment());
+  if (auto noted = ReplaceFile(disk_, SettingsFileOf(options_), DumpJson(settings) + "\n"); !noted) {
     LogWarning("the settings could not be noted for clients", {{"detail", noted.error().message}});
   }
-  own_->NoteUrl(url);
+  own_->NoteUrl(UrlOf(ReachableHost(server->host()), server->port()));
+  return server;
+}
+
+// First new work stops, then the runs end, then the connections; nothing waits long for what is unavailable.
+void ServerParts::Stop(HttpServer* http) {
+  if (http != nullptr) http->BeginStop();
+  bucket_stop_.request_stop();
+  if (database_) database_->BeginStop();
+  folders_->home()->servers()->StopLogins();
+  engine().Stop();
+  if (http != nullptr) http->StopSite();
+  if (telemetry_) telemetry_->BeginStop();  // no run is active: the rest is sent while connections close
+  if (http != nullptr) http->Stop();
+  if (telemetry_) telemetry_->Stop();
 }
 
 void ServerParts::StartTelemetry() {
@@ -122,16 +150,6 @@ void ServerParts::StartTelemetry() {
     auto_export_->Collect(metrics);
     pushes_->Collect(metrics);
   });
-}
-
-void ServerParts::SendMetricsOf(std::function<std::vector<Metric>()> source) {
-  if (telemetry_) telemetry_->SetSource(std::move(source));
-}
-void ServerParts::BeginStopTelemetry() {
-  if (telemetry_) telemetry_->BeginStop();
-}
-void ServerParts::StopTelemetry() {
-  if (telemetry_) telemetry_->Stop();
 }
 
 Result<void> ServerParts::OpenStores(bool new_key) {
@@ -195,13 +213,8 @@ void ServerParts::Complete(ServerOptions& server) {
   server.push = &*pushes_;
   server.tool_servers = &*added_servers_;
   server.rules = &*added_rules_;
-  const TurnSettings all_chats = SettingsOfAllChats(options_, ProcessEnvironment());
-  const TurnSettings turns = SettingsOfTurns(options_, ProcessEnvironment());
-  server.settings = DigestOf(turns);
-  server.settings_of_all_chats = DigestOf(all_chats);
-  Json noted = turns;
-  noted[kOfAllChats] = all_chats;
-  settings_ = DumpJson(noted) + "\n";
+  server.settings = DigestOf(SettingsOfTurns(options_, ProcessEnvironment()));
+  server.settings_of_all_chats = DigestOf(SettingsOfAllChats(options_, ProcessEnvironment()));
   std::shared_ptr<ApiTokenStore> tokens;
   if (database_) {
     tokens = std::make_shared<PostgresApiTokens>(database_->database());

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -48,31 +47,19 @@ class ServerParts {
 
   // The engine of the single user; with several users, the operator's.
   Engine& engine() { return own_->engine(); }
-  // Notes the server's URL and its settings of turns, for commands and clients that have the data folder.
-  void NoteUrl(std::string_view url);
-  // From now on, nothing waits for an unavailable database for more than a few seconds, and logins end.
-  void BeginStop() {
-    if (database_) database_->BeginStop();
-    folders_->home()->servers()->StopLogins();
-  }
-  // Adds what the page changes, the settings of turns, and the other users and their engines; all use this object. Call
-  // it before NoteUrl.
-  void Complete(ServerOptions& server);
+  // Opens the HTTP server, with what the page changes, the settings of turns, and the other users and their engines;
+  // all use this object. Notes its URL and these settings for commands and clients that have the data folder.
+  Result<std::unique_ptr<HttpServer>> Listen(ServerOptions options, std::vector<UniqueFd> sockets = {});
+  // `http` may be null. Every stream still gets its last event.
+  void Stop(HttpServer* http);
   // kUnavailable, with the reason, if no interaction could be saved now. Blocks for a second at most.
   Result<void> CheckReady() { return readiness_->Check(); }
-  // Failures that do not stop the server: the bucket of the files, Redis. Blocks as CheckReady.
-  std::vector<Error> CheckParts();
-  // Ends everything under way with the bucket; later requests fail.
-  void LeaveBucket() { bucket_stop_.request_stop(); }
-  // Also exports the metrics of `source`, whose data must outlive StopTelemetry.
-  void SendMetricsOf(std::function<std::vector<Metric>()> source);
-  // Begins to send the remaining data when no run is active any more, while connections close; StopTelemetry ends this
-  // within a second.
-  void BeginStopTelemetry();
-  void StopTelemetry();
 
  private:
   explicit ServerParts(const Options& options) : options_(options) {}
+  // Failures that do not stop the server: the bucket of the files, Redis. Blocks as CheckReady.
+  std::vector<Error> CheckParts();
+  void Complete(ServerOptions& server);
   void StartTelemetry();
   Result<void> OpenStores(bool new_key);
   Result<void> OpenDatabase();
@@ -86,7 +73,6 @@ class ServerParts {
   Result<std::shared_ptr<const KeySet>> OrgKeysFor(const TenantParts::Place& place);
 
   const Options options_;
-  std::string settings_;  // those of turns, as JSON
   PosixFileSystem disk_;
   std::shared_ptr<const KeySet> keys_;  // null if chats are plain
   std::stop_source bucket_stop_;

@@ -5,12 +5,8 @@
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <ranges>
 #include <sstream>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "app/options.h"
 #include "app/secrets.h"
@@ -55,9 +51,8 @@ std::optional<double> NumberFor(const Setting& setting, Scalar::Kind kind, std::
 // "an integer from 0 to 65535", "one of a, b, c".
 std::string WantedScalar(const Setting& setting, Scalar::Kind kind) {
   if (kind == Scalar::Kind::kBool) return "true or false";
-  std::string names;
   const auto choices = ChoicesOf(setting);
-  for (const std::string& choice : choices) names += (names.empty() ? "" : ", ") + choice;
+  const std::string names = Joined(choices, ", ");
   if (kind == Scalar::Kind::kName) return choices.size() > 2 ? "one of " + names : choices[0] + " or " + choices.back();
   const NumberRange& range = setting.rules.range;
   const bool is_whole = kind == Scalar::Kind::kInteger || range.whole;
@@ -212,11 +207,7 @@ std::string QuotedWords(const Texts& words) {
   return line;
 }
 
-std::string NamesOf(const NamedTexts& pairs) {
-  std::string names;
-  for (const auto& [name, value] : pairs) names += (names.empty() ? "" : ", ") + name;
-  return names;
-}
+std::string NamesOf(const NamedTexts& pairs) { return Joined(std::views::keys(pairs), ", "); }
 
 std::string SecondsOf(std::chrono::milliseconds time) {
   const std::int64_t whole = time.count() / 1000, rest = time.count() % 1000;

@@ -3,12 +3,12 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <string_view>
 #include <system_error>
 
@@ -141,8 +141,8 @@ bool OpenToTools(const std::string& path, const std::string& workspace, const st
 namespace {
 
 Error Untrusted(const Options& options, const FileDigests& files) {
-  std::string names, hint = "reprise trust";
-  for (const auto& [path, digest] : files) names += (names.empty() ? "" : ", ") + path;
+  std::string hint = "reprise trust";
+  const std::string names = Joined(std::views::keys(files), ", ");
   const std::string& config = options.folder_file.empty() ? options.config_file : options.folder_file;
   hint += " " + (config.empty() ? names : config);
   if (options.workspace != ".") hint += " --workspace " + options.workspace;

@@ -115,6 +115,22 @@ void AppendBase64(std::string& out, std::string_view bytes) {
   out.append((4 - (out.size() - begin) % 4) % 4, '=');
 }
 
+std::string EncodeBase64(std::string_view bytes) {
+  std::string text;
+  AppendBase64(text, bytes);
+  return text;
+}
+
+std::optional<std::string> DecodeBase64(std::string_view text) {
+  std::string url;
+  url.reserve(text.size());
+  for (const char c : text) {
+    if (!IsSpace(c)) url += c == '+' ? '-' : c == '/' ? '_' : c;
+  }
+  while (url.ends_with('=')) url.pop_back();
+  return DecodeBase64Url(url);
+}
+
 std::string EncodeBase64Url(std::string_view bytes) {
   std::string text;
   AppendBase64Url(text, bytes);

@@ -55,6 +55,17 @@ std::optional<Number> ParseNumber(std::string_view text) {
 // Removes the first word and the blank after it from `text`; returns the word.
 std::string_view TakeWord(std::string_view& text);
 
+// The texts in their order; `between` stands before each that is not the first to hold anything.
+template <typename Texts>
+std::string Joined(const Texts& texts, std::string_view between) {
+  std::string joined;
+  for (const auto& text : texts) {
+    if (!joined.empty()) joined += between;
+    joined += text;
+  }
+  return joined;
+}
+
 // -1 if `c` is not a hexadecimal digit.
 inline int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -78,6 +89,9 @@ std::string EncodeBase64Url(std::string_view bytes);
 
 // base64 with padding (RFC 4648, section 4), the form that providers take.
 void AppendBase64(std::string& out, std::string_view bytes);
+std::string EncodeBase64(std::string_view bytes);
+// Reads either form, also without padding and with white space, because others write it in many ways.
+std::optional<std::string> DecodeBase64(std::string_view text);
 
 // nullopt unless EncodeBase64Url can produce exactly `text`: no padding, no white space, no stray bits at the end.
 std::optional<std::string> DecodeBase64Url(std::string_view text);

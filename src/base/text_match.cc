@@ -424,9 +424,7 @@ std::string Difference(std::string_view found, std::string_view wanted, std::str
   } else {
     return {};
   }
-  std::string text;
-  for (const std::string& way : ways) text += (text.empty() ? "" : ", ") + way;
-  return text;
+  return Joined(ways, ", ");
 }
 
 // Pairs of neighbouring bytes, in lower case.

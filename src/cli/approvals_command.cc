@@ -98,7 +98,7 @@ int AnswerApproval(ServerClient& server, const CommandLine& line, const Json& wa
     return Complain(MakeError(ErrorCode::kConflict, id + " was answered before, or its interaction has ended"));
   }
   if (!answered) return Complain(NotAnswering(answered.error(), server));
-  if (line.json) return Print(DumpJson(*answered) + "\n"), kExitOk;
+  if (line.json) return PrintDocument(*answered), kExitOk;
   std::string text = line.answer == "no"    ? "rejected"
                      : line.answer == "yes" ? "approved"
                                             : "approved outside the sandbox";
@@ -132,7 +132,7 @@ Exited RunApprovals(const CommandLine& line, const Environment& environment) {
   const auto waiting = server->Call("GET", "/approvals");
   if (!waiting) return Complain(NotAnswering(waiting.error(), *server));
   if (answers) return AnswerApproval(*server, line, *waiting);
-  if (line.json) return Print(DumpJson(*waiting) + "\n"), kExitOk;
+  if (line.json) return PrintDocument(*waiting), kExitOk;
   return PrintWaiting(*waiting);
 }
 

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -206,22 +205,21 @@ void PrintJson(const Report& report, LiveRuns& live) {
   }
   const auto tested = [](const Tested& each) { return Json{{"passed", each.passed}, {"runs", each.runs}}; };
   const TokenUsage used = live.Used();
-  Print(DumpJson(Json{{"turn", report.turn},
-                      {"result", report.differences.empty() ? "nothing_differs" : NameOf(found.end)},
-                      {"differences", report.differences.size()},
-                      {"causes", std::move(causes)},
-                      {"not_restored", report.left_over.empty() ? Json() : Json(report.left_over)},
-                      {"recorded", tested(found.recorded)},
-                      {"problem", report.problem.empty() ? Json() : Json(report.problem)},
-                      {"current", tested(found.current)},
-                      {"tests", found.tests},
-                      {"runs", found.runs},
-                      {"error", found.error},
-                      {"requests", live.requests()},
-                      {"input_tokens", used.input_tokens},
-                      {"output_tokens", used.output_tokens},
-                      {"cost", live.Cost()}}) +
-        "\n");
+  PrintDocument({{"turn", report.turn},
+                 {"result", report.differences.empty() ? "nothing_differs" : NameOf(found.end)},
+                 {"differences", report.differences.size()},
+                 {"causes", std::move(causes)},
+                 {"not_restored", report.left_over.empty() ? Json() : Json(report.left_over)},
+                 {"recorded", tested(found.recorded)},
+                 {"problem", report.problem.empty() ? Json() : Json(report.problem)},
+                 {"current", tested(found.current)},
+                 {"tests", found.tests},
+                 {"runs", found.runs},
+                 {"error", found.error},
+                 {"requests", live.requests()},
+                 {"input_tokens", used.input_tokens},
+                 {"output_tokens", used.output_tokens},
+                 {"cost", live.Cost()}});
 }
 
 void PrintForReading(const Report& report, LiveRuns& live) {

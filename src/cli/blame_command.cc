@@ -1,14 +1,11 @@
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -265,11 +262,11 @@ Exited RunBlame(const CommandLine& line, const Environment& environment) {
   const auto ranges = LinesInARow(origins, file.from, file.to);
   const std::string name = NameIn(folders.nearest(), file.path);
   if (line.format == "agent-trace") {
-    Print(DumpJson(TraceRecord(file, name, ranges)) + "\n");
+    PrintDocument(TraceRecord(file, name, ranges));
   } else if (line.notes) {
     PrintNote(file, name, ranges);
   } else if (line.json) {
-    for (const BlamedLines& range : ranges) Print(DumpJson(ToJson(range)) + "\n");
+    for (const BlamedLines& range : ranges) PrintDocument(ToJson(range));
   } else {
     PrintLines(file, origins, environment);
   }

@@ -724,9 +724,8 @@ class Grammar {
     return Usage("there is no command " + of + " " + first + DidYouMean(first, below), of);
   }
   static EarlyExit CommandMissing(const CLI::App& command) {
-    std::string list;
-    for (const std::string& name : NamesBelow(command)) list += (list.empty() ? "" : ", ") + name;
-    return Usage(NameOf(&command) + " needs one of its commands: " + list, NameOf(&command));
+    return Usage(NameOf(&command) + " needs one of its commands: " + Joined(NamesBelow(command), ", "),
+                 NameOf(&command));
   }
   static std::vector<std::string> NamesBelow(const CLI::App& command) {
     std::vector<std::string> names;

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <string>
 #include <type_traits>
 #include <utility>
 
+#include "base/json.h"
 #include "base/system.h"
 #include "base/try.h"
 #include "cli/command_line.h"
@@ -38,6 +40,11 @@ tl::expected<T, Exit> OfUse(Result<T> result) {
 // Prints why the command ended, if it ended early. Returns the exit status.
 int StatusOf(const Exited& exited);
 
+// Prints a value on a line of its own.
+void PrintDocument(const Json& document);
+// Prints `document` if JSON is asked for, else the words. Returns kExitOk.
+int PrintEither(bool json, const Json& document, const std::string& words);
+
 // The commands.
 using CommandFunction = Exited(const CommandLine& line, const Environment& environment);
 
@@ -48,7 +55,7 @@ CommandFunction RunServe;
 CommandFunction RunChat;
 // `reprise acp` and `mcp-server`: serve editors and other MCP clients on standard input and output, through the data
 // folder's server.
-CommandFunction RunAcp, RunMcpServer;
+CommandFunction RunBridge;
 // Lists the chats, or a chat's interactions.
 CommandFunction RunLs;
 // Prints plaintext JSON, one value per line (of a journal, one per record).
@@ -101,14 +108,14 @@ CommandFunction RunApprovals;
 CommandFunction RunModels;
 // Makes sealed copies of plain files and chats, and the reverse: of one file, of chats, or of a whole data folder,
 // which can be converted in place too. A chat is converted as a whole or not at all, and its source is never changed.
-CommandFunction RunEncrypt, RunDecrypt;
+CommandFunction RunConvert;
 // None of these ever prints a key or a passphrase.
 CommandFunction RunKeysInit, RunKeysList, RunKeysRotate, RunKeysRewrap, RunKeysPassphrase;
 // See store/upkeep.
-CommandFunction RunFilesSweep, RunFilesPush, RunFilesPull;
+CommandFunction RunFilesSweep, RunFilesMove;
 // Make the tables of the configured database, update them, show their version. `status`: kExitFailure unless a server
 // could use them.
-CommandFunction RunDbInit, RunDbMigrate, RunDbStatus;
+CommandFunction RunDbMake, RunDbStatus;
 // Checks everything that the server needs, and reports each check. Changes nothing. A warning is no failure.
 CommandFunction RunDoctor;
 // Allows files with their present content, lists the allowed files, or revokes one.

@@ -12,6 +12,7 @@
 #include "base/posix_file_system.h"
 #include "base/private_file.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
 #include "client/archive/chat_reader.h"
@@ -77,14 +78,12 @@ class Conversion {
     auto text = TRY(direction_ == Direction::kDecrypt ? Decrypted(path) : Encrypted(path));
     if (line_.output.empty()) {
       Print(text);
-    } else {
-      TRY(WriteOutputFile(line_.output, text, line_.force));
-      Print(line_.json ? DumpJson(Json{{"ok", true}, {"output", line_.output}}) + "\n"
-                       : VisibleLine(path + (direction_ == Direction::kEncrypt ? " sealed in " : " in plain in ") +
-                                     line_.output) +
-                             "\n");
+      return kExitOk;
     }
-    return kExitOk;
+    TRY(WriteOutputFile(line_.output, text, line_.force));
+    const char* const how = direction_ == Direction::kEncrypt ? " sealed in " : " in plain in ";
+    return PrintEither(line_.json, {{"ok", true}, {"output", line_.output}},
+                       VisibleLine(path + how + line_.output) + "\n");
   }
 
   Result<std::string> Decrypted(const std::string& path) const {
@@ -214,15 +213,14 @@ class Conversion {
     if (line_.json) {
       Json chats = Json::array();
       for (const ChatId& chat : converted_) chats.push_back(chat.str());
-      Print(DumpJson(Json{{"ok", failed_.empty()},
-                          {"chats", std::move(chats)},
-                          {"failed", failed_},
-                          {"output", output},
-                          {"kept", kept ? Json(*kept) : Json()}}) +
-            "\n");
+      PrintDocument({{"ok", failed_.empty()},
+                     {"chats", std::move(chats)},
+                     {"failed", failed_},
+                     {"output", output},
+                     {"kept", kept ? Json(*kept) : Json()}});
     } else {
-      Print(std::to_string(converted_.size()) + (converted_.size() == 1 ? " chat " : " chats ") +
-            (direction_ == Direction::kEncrypt ? "sealed in " : "in plain in ") + VisibleLine(output) + "\n");
+      Print(CountOf(converted_.size(), "chat") + (direction_ == Direction::kEncrypt ? " sealed in " : " in plain in ") +
+            VisibleLine(output) + "\n");
     }
     return failed_.empty() ? kExitOk : kExitFailure;
   }
@@ -235,19 +233,12 @@ class Conversion {
   Json failed_ = Json::array();
 };
 
-Exited Run(Direction direction, const CommandLine& line, const Environment& environment) {
-  auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
-  return Conversion(direction, line, std::move(options), environment).Run();
-}
-
 }  // namespace
 
-Exited RunEncrypt(const CommandLine& line, const Environment& environment) {
-  return Run(Direction::kEncrypt, line, environment);
-}
-
-Exited RunDecrypt(const CommandLine& line, const Environment& environment) {
-  return Run(Direction::kDecrypt, line, environment);
+Exited RunConvert(const CommandLine& line, const Environment& environment) {
+  auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
+  const auto direction = line.command == "encrypt" ? Direction::kEncrypt : Direction::kDecrypt;
+  return Conversion(direction, line, std::move(options), environment).Run();
 }
 
 }  // namespace reprise

@@ -29,19 +29,8 @@ Json AsJson(const SchemaStatus& status) {
 }
 
 void PrintStatus(const SchemaStatus& status, bool json) {
-  if (json) return Print(DumpJson(AsJson(status)) + "\n");
+  if (json) return PrintDocument(AsJson(status));
   Print("the tables are up to date (schema " + std::to_string(status.there) + ")\n");
-}
-
-Exited Make(const CommandLine& line, const Environment& environment, bool is_first) {
-  const auto database = TRY(OfUse(OpenDatabase(line, environment)));
-  const auto before = TRY(ReadSchemaStatus(*database));
-  if (!is_first && before.there == 0) {
-    return Complain(MakeError(ErrorCode::kConflict, "the database has no tables yet: `reprise db init` makes them"));
-  }
-  const auto status = TRY(MigrateSchema(*database));
-  PrintStatus(status, line.json);
-  return kExitOk;
 }
 
 // The live instances, and those that died recently.
@@ -63,11 +52,15 @@ Result<Json> Instances(Database& database) {
 
 }  // namespace
 
-Exited RunDbInit(const CommandLine& line, const Environment& environment) {
-  return Make(line, environment, /*is_first=*/true);
-}
-Exited RunDbMigrate(const CommandLine& line, const Environment& environment) {
-  return Make(line, environment, /*is_first=*/false);
+Exited RunDbMake(const CommandLine& line, const Environment& environment) {
+  const auto database = TRY(OfUse(OpenDatabase(line, environment)));
+  const auto before = TRY(ReadSchemaStatus(*database));
+  if (line.command == "db migrate" && before.there == 0) {
+    return Complain(MakeError(ErrorCode::kConflict, "the database has no tables yet: `reprise db init` makes them"));
+  }
+  const auto status = TRY(MigrateSchema(*database));
+  PrintStatus(status, line.json);
+  return kExitOk;
 }
 
 Exited RunDbStatus(const CommandLine& line, const Environment& environment) {
@@ -75,14 +68,14 @@ Exited RunDbStatus(const CommandLine& line, const Environment& environment) {
   const auto status = TRY(ReadSchemaStatus(*database));
   const auto usable = CheckSchema(*database);
   if (!usable) {
-    if (line.json) Print(DumpJson(AsJson(status)) + "\n");
+    if (line.json) PrintDocument(AsJson(status));
     return line.json ? kExitFailure : Complain(usable.error());
   }
   const auto instances = TRY(Instances(*database));
   if (line.json) {
     Json json = AsJson(status);
     json["instances"] = instances;
-    Print(DumpJson(json) + "\n");
+    PrintDocument(json);
     return kExitOk;
   }
   PrintStatus(status, /*json=*/false);

@@ -56,11 +56,9 @@ Exited RunMan(const CommandLine& line, const Environment&) {
     Print(Json{{"version", Version()}, {"commands", commands}}.dump() + "\n");
     return kExitOk;
   }
-  std::string name, page = "man/man1/reprise";
-  for (const std::string& word : line.arguments) {
-    name += (name.empty() ? "" : " ") + word;
-    page += "-" + word;
-  }
+  const std::string name = Joined(line.arguments, " ");
+  std::string page = "man/man1/reprise";
+  for (const std::string& word : line.arguments) page += "-" + word;
   std::vector<std::string> known;
   for (const Json& command : commands) known.push_back(command["name"]);
   if (std::ranges::find(known, name) == known.end()) {

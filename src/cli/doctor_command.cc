@@ -34,7 +34,7 @@ void PrintFindings(const std::vector<Finding>& findings, bool ok, bool json) {
     for (const Finding& finding : findings) {
       list.push_back({{"check", finding.check}, {"verdict", Name(finding.verdict)}, {"message", finding.words}});
     }
-    Print(DumpJson(Json{{"ok", ok}, {"checks", std::move(list)}}) + "\n");
+    PrintDocument({{"ok", ok}, {"checks", std::move(list)}});
     return;
   }
   for (const Finding& finding : findings) {

@@ -44,10 +44,6 @@ struct Item {
   bool single = false;             // one interaction was requested
 };
 
-std::string NumberOf(std::size_t number, const std::string& thing) {
-  return std::to_string(number) + " " + thing + (number == 1 ? "" : "s");
-}
-
 class Export {
  public:
   // `counter` counts the interactions that are read and written.
@@ -109,9 +105,9 @@ class Export {
     progress_.End();
     SayWhatIsTaken();
     if (line_.json && !line_.output.empty()) {
-      Print(DumpJson(Json{{"ok", status_ == kExitOk}, {"exported", exported_}}) + "\n");
+      PrintDocument({{"ok", status_ == kExitOk}, {"exported", exported_}});
     } else if (!exported_.empty()) {
-      Print(NumberOf(interactions_, "interaction") + " of " + NumberOf(chats_, "chat") + " written to " +
+      Print(CountOf(interactions_, "interaction") + " of " + CountOf(chats_, "chat") + " written to " +
             VisibleLine(line_.output) + "\n");
     }
     return status_;

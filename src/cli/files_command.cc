@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
 #include "client/archive/chat_reader.h"
@@ -52,10 +53,6 @@ Result<Opened> OpenLocked(const CommandLine& line, const Environment& environmen
   return opened;
 }
 
-std::string Count(std::size_t count, const std::string& thing) {
-  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
-}
-
 void PrintSwept(const Swept& swept, const CommandLine& line) {
   if (line.json) {
     Json taken = Json::array();
@@ -63,16 +60,13 @@ void PrintSwept(const Swept& swept, const CommandLine& line) {
       taken.push_back(
           {{"key", object.key}, {"bytes", object.bytes}, {"changed_at", FormatTimestamp(object.changed_at)}});
     }
-    return Print(DumpJson(Json{{"objects", swept.objects},
-                               {"young", swept.young},
-                               {"taken", std::move(taken)},
-                               {"dry_run", line.dry_run}}) +
-                 "\n");
+    return PrintDocument(
+        {{"objects", swept.objects}, {"young", swept.young}, {"taken", std::move(taken)}, {"dry_run", line.dry_run}});
   }
   for (const StoredObject& object : swept.taken) {
-    Print(VisibleLine(object.key) + "  " + Count(object.bytes, "byte") + "\n");
+    Print(VisibleLine(object.key) + "  " + CountOf(object.bytes, "byte") + "\n");
   }
-  Print(Count(swept.objects, "object") + " in the bucket, " + std::to_string(swept.taken.size()) +
+  Print(CountOf(swept.objects, "object") + " in the bucket, " + std::to_string(swept.taken.size()) +
         (line.dry_run ? " would be deleted" : " deleted") +
         (swept.young == 0 ? "\n" : ", " + std::to_string(swept.young) + " too young to tell\n"));
 }
@@ -88,32 +82,13 @@ int Finish(const Result<Moved>& moved, const CommandLine& line, const std::strin
   if (line.json) {
     Json left = Json::array();
     for (const Error& error : moved->left) left.push_back({{"file", error.detail}, {"message", error.message}});
-    Print(DumpJson(Json{{"moved", moved->files},
-                        {"bytes", moved->bytes},
-                        {"already_there", moved->there},
-                        {"left", std::move(left)}}) +
-          "\n");
+    PrintDocument(
+        {{"moved", moved->files}, {"bytes", moved->bytes}, {"already_there", moved->there}, {"left", std::move(left)}});
   } else {
-    Print(Count(moved->files, "file") + " moved to " + where + ", " + std::to_string(moved->there) +
+    Print(CountOf(moved->files, "file") + " moved to " + where + ", " + std::to_string(moved->there) +
           (moved->there == 1 ? " was there already\n" : " were there already\n"));
   }
   return moved->left.empty() ? kExitOk : kExitFailure;
-}
-
-using Move = Result<Moved> (*)(const BucketUpkeep&);
-Exited RunMove(const CommandLine& line, const Environment& environment, Move move, const std::string& doing,
-               const std::string& where) {
-  WorkCounter counter;
-  const auto opened = TRY(OfUse(OpenLocked(line, environment, counter.stop_token())));
-  Progress progress(counter, environment);
-  progress.Begin({.doing = doing, .things = "files"});
-  const auto moved = move({.root = opened.options.data_dir,
-                           .keys = opened.keys,
-                           .file_system = Disk(),
-                           .bucket = opened.bucket->files(),
-                           .counter = &counter});
-  progress.End();
-  return Finish(moved, line, where);
 }
 
 }  // namespace
@@ -137,12 +112,20 @@ Exited RunFilesSweep(const CommandLine& line, const Environment& environment) {
   return kExitOk;
 }
 
-Exited RunFilesPush(const CommandLine& line, const Environment& environment) {
-  return RunMove(line, environment, PushFiles, "moving", "the bucket");
-}
-
-Exited RunFilesPull(const CommandLine& line, const Environment& environment) {
-  return RunMove(line, environment, PullFiles, "moving", "the data folder");
+Exited RunFilesMove(const CommandLine& line, const Environment& environment) {
+  WorkCounter counter;
+  const auto opened = TRY(OfUse(OpenLocked(line, environment, counter.stop_token())));
+  Progress progress(counter, environment);
+  progress.Begin({.doing = "moving", .things = "files"});
+  const BucketUpkeep upkeep{.root = opened.options.data_dir,
+                            .keys = opened.keys,
+                            .file_system = Disk(),
+                            .bucket = opened.bucket->files(),
+                            .counter = &counter};
+  const bool is_push = line.command == "files push";
+  const auto moved = is_push ? PushFiles(upkeep) : PullFiles(upkeep);
+  progress.End();
+  return Finish(moved, line, is_push ? "the bucket" : "the data folder");
 }
 
 }  // namespace reprise

@@ -21,6 +21,7 @@
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/readable_size.h"
@@ -157,8 +158,8 @@ class Report {
     list_.push_back(std::move(added));
     interactions_ += imported.interactions;
     if (json_) return;
-    Print(imported.chat.str() + "  " + std::to_string(imported.interactions) +
-          (imported.interactions == 1 ? " interaction" : " interactions") + " from " + VisibleLine(source) + "\n");
+    Print(imported.chat.str() + "  " + CountOf(imported.interactions, "interaction") + " from " + VisibleLine(source) +
+          "\n");
     for (const std::string& note : imported.notes) Print("  " + VisibleLine(note) + "\n");
   }
   void Fail(const std::string& source, const Error& error) {
@@ -176,7 +177,7 @@ class Report {
       if (empty_ > 0) told["empty"] = empty_;
       if (passed_over_.sessions > 0) told["passed_over"] = passed_over_.sessions;
       if (passed_over_.without_folder > 0) told["without_folder"] = passed_over_.without_folder;
-      Print(DumpJson(told) + "\n");
+      PrintDocument(told);
       return failed_.empty() ? kExitOk : kExitFailure;
     }
     if (list_.size() > 1) {
@@ -439,7 +440,7 @@ class Listing {
           asked_.sessions, environment, [&](const FoundSession& session) { return AddSession(session); },
           [&](const std::string&, const Error& error) { Refuse(error); }));
     }
-    if (json_) Print(DumpJson({{"sessions", std::move(list_)}}) + "\n");
+    if (json_) PrintDocument({{"sessions", std::move(list_)}});
     if (passed_over.sessions > 0) Warn(Described(passed_over));
     if (count_ == 0 && !failed_) Warn("no session was found");
     return failed_ ? kExitFailure : kExitOk;

@@ -39,7 +39,7 @@ Json Described(const std::string& path, const KeySet& keys, bool has_passphrase)
 }
 
 void PrintKeys(const std::string& path, const KeySet& keys, bool has_passphrase, bool json) {
-  if (json) return Print(DumpJson(Described(path, keys, has_passphrase)) + "\n");
+  if (json) return PrintDocument(Described(path, keys, has_passphrase));
   Print("key file " + VisibleLine(path) + (has_passphrase ? "  (protected by a passphrase)\n" : "\n"));
   for (const KeySet::Key& key : keys.keys()) {
     Print(VisibleLine(key.kid) + "  A256KW" + (&key == &keys.current() ? "  (seals)\n" : "\n"));
@@ -80,7 +80,7 @@ void PrintRewrapped(const KeyFile& file, const Options& options, const Rewrapped
   report["left"] = Json::array();
   for (const Error& error : done.left) report["left"].push_back({{"file", error.detail}, {"message", error.message}});
   report["old_keys_removed"] = removed;
-  Print(DumpJson(report) + "\n");
+  PrintDocument(report);
 }
 
 std::uint64_t FilesToWrap(const Options& options) {

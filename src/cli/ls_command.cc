@@ -57,7 +57,7 @@ Exited ListChats(ChatReader& reader, bool json) {
     for (const Unreadable& one : unreadable) {
       list.push_back({{"id", one.chat.str()}, {"error", {{"code", one.error.reason}, {"message", one.error.message}}}});
     }
-    Print(DumpJson(Json{{"chats", std::move(list)}}) + "\n");
+    PrintDocument({{"chats", std::move(list)}});
     return status;
   }
   std::size_t width = 0;
@@ -109,11 +109,7 @@ Json InteractionsToJson(const Chat& chat, bool all) {
 int ListInteractions(ChatReader& reader, const ChatId& id, const CommandLine& line) {
   const auto chat = reader.store().LoadChat(id);
   if (!chat) return Complain(NotThere(chat.error(), {id, std::nullopt}, reader.options().data_dir));
-  if (line.json) {
-    Print(DumpJson(InteractionsToJson(*chat, line.all_branches)) + "\n");
-  } else {
-    PrintInteractions(*chat, line.all_branches);
-  }
+  line.json ? PrintDocument(InteractionsToJson(*chat, line.all_branches)) : PrintInteractions(*chat, line.all_branches);
   ComplainOfDamage(*chat);
   return chat->damaged.empty() ? kExitOk : kExitFailure;
 }
@@ -135,12 +131,12 @@ int CatRecord(ChatReader& reader, const RecordReference& what) {
   if (what.interaction) {
     const auto interaction = store.LoadInteraction(what.chat, *what.interaction);
     if (!interaction) return Complain(NotThere(interaction.error(), what, folder));
-    Print(DumpJson(ToJson(*interaction)) + "\n");
+    PrintDocument(ToJson(*interaction));
     return kExitOk;
   }
   const auto chat = store.LoadChat(what.chat);
   if (!chat) return Complain(NotThere(chat.error(), what, folder));
-  Print(DumpJson(ChatToJson(*chat, /*all_branches=*/true)) + "\n");
+  PrintDocument(ChatToJson(*chat, /*all_branches=*/true));
   ComplainOfDamage(*chat);
   return chat->damaged.empty() ? kExitOk : kExitFailure;
 }
@@ -245,7 +241,7 @@ int ShowChat(ChatReader& reader, const RecordReference& what, const CommandLine&
   const auto chat = reader.store().LoadChat(what.chat);
   if (!chat) return Complain(NotThere(chat.error(), what, reader.options().data_dir));
   if (line.json) {
-    Print(DumpJson(ChatToJson(*chat, line.all_branches)) + "\n");
+    PrintDocument(ChatToJson(*chat, line.all_branches));
   } else {
     const auto branch = HeadBranch(*chat);
     Print(FormatHeading(chat->summary));

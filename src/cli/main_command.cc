@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,8 +18,8 @@ namespace {
 constexpr std::pair<std::string_view, CommandFunction*> kCommands[] = {
     {"serve", RunServe},
     {"chat", RunChat},
-    {"acp", RunAcp},
-    {"mcp-server", RunMcpServer},
+    {"acp", RunBridge},
+    {"mcp-server", RunBridge},
     {"ls", RunLs},
     {"cat", RunCat},
     {"show", RunShow},
@@ -41,18 +42,18 @@ constexpr std::pair<std::string_view, CommandFunction*> kCommands[] = {
     {"fork", RunFork},
     {"approvals", RunApprovals},
     {"models", RunModels},
-    {"encrypt", RunEncrypt},
-    {"decrypt", RunDecrypt},
+    {"encrypt", RunConvert},
+    {"decrypt", RunConvert},
     {"keys init", RunKeysInit},
     {"keys list", RunKeysList},
     {"keys rotate", RunKeysRotate},
     {"keys rewrap", RunKeysRewrap},
     {"keys passphrase", RunKeysPassphrase},
     {"files sweep", RunFilesSweep},
-    {"files push", RunFilesPush},
-    {"files pull", RunFilesPull},
-    {"db init", RunDbInit},
-    {"db migrate", RunDbMigrate},
+    {"files push", RunFilesMove},
+    {"files pull", RunFilesMove},
+    {"db init", RunDbMake},
+    {"db migrate", RunDbMake},
     {"db status", RunDbStatus},
     {"doctor", RunDoctor},
     {"trust", RunTrust},
@@ -91,6 +92,13 @@ int StatusOf(const Exited& exited) {
   if (exited) return *exited;
   Complain(exited.error().error);
   return exited.error().status;
+}
+
+void PrintDocument(const Json& document) { Print(DumpJson(document) + "\n"); }
+
+int PrintEither(bool json, const Json& document, const std::string& words) {
+  json ? PrintDocument(document) : Print(words);
+  return kExitOk;
 }
 
 int RunMain(int argc, const char* const* argv) {

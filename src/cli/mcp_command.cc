@@ -115,13 +115,9 @@ Exited RunMcpAdd(const CommandLine& line, const Environment& environment) {
   if (const auto checked = ApplyConfig(probe, DumpJson(config), environment); !checked)
     return ComplainOfUse(checked.error());
   const auto path = TRY(AddTo(options, environment, line.argument, server));
-  if (line.json) {
-    Print(DumpJson(Json{{"name", line.argument}, {"file", path}, {"server", server}}) + "\n");
-  } else {
-    Print("added " + VisibleLine(line.argument) + " to " + VisibleLine(path) +
-          "; servers that run take it up when they are started again\n");
-  }
-  return kExitOk;
+  return PrintEither(line.json, {{"name", line.argument}, {"file", path}, {"server", server}},
+                     "added " + VisibleLine(line.argument) + " to " + VisibleLine(path) +
+                         "; servers that run take it up when they are started again\n");
 }
 
 Exited RunMcpList(const CommandLine& line, const Environment& environment) {
@@ -140,7 +136,7 @@ Exited RunMcpList(const CommandLine& line, const Environment& environment) {
       Print(VisibleLine(server.name + "  " + Target(server)) + words + "\n");
     }
   }
-  if (line.json) Print(DumpJson(Json{{"servers", list}}) + "\n");
+  if (line.json) PrintDocument({{"servers", list}});
   if (!line.json && list.empty()) Warn("no MCP server is configured (`reprise mcp add` adds one)");
   return kExitOk;
 }
@@ -149,35 +145,24 @@ Exited RunMcpLogin(const CommandLine& line, const Environment& environment) {
   const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
   const auto server = TRY(FindMcpServer(options, line.argument));
   const auto show = [&](const std::string& url) {
-    if (line.json) {
-      Print(DumpJson(Json{{"open", url}}) + "\n");
-    } else {
-      Print("Open this page in a browser of this machine to log in at " + VisibleLine(server.name) + ":\n" +
-            VisibleLine(url) + "\n");
-    }
+    PrintEither(line.json, {{"open", url}},
+                "Open this page in a browser of this machine to log in at " + VisibleLine(server.name) + ":\n" +
+                    VisibleLine(url) + "\n");
     static_cast<void>(FlushOutput());
   };
   const auto done = LogInAtMcp(options, server, static_cast<std::uint16_t>(line.mcp.port), show);
   if (!done)
     return done.error().code == ErrorCode::kInvalidArgument ? ComplainOfUse(done.error()) : Complain(done.error());
-  if (line.json) {
-    Print(DumpJson(Json{{"name", server.name}, {"login", "logged_in"}}) + "\n");
-  } else {
-    Print((*done ? "logged in at " : "already logged in at ") + VisibleLine(server.name) + "\n");
-  }
-  return kExitOk;
+  return PrintEither(line.json, {{"name", server.name}, {"login", "logged_in"}},
+                     (*done ? "logged in at " : "already logged in at ") + VisibleLine(server.name) + "\n");
 }
 
 Exited RunMcpLogout(const CommandLine& line, const Environment& environment) {
   const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
   const auto server = TRY(FindMcpServer(options, line.argument));
   const auto was = TRY(LogOut(options, server));
-  if (line.json) {
-    Print(DumpJson(Json{{"name", server.name}, {"login", "logged_out"}, {"was_logged_in", was}}) + "\n");
-  } else {
-    Print((was ? "logged out at " : "there was no log-in at ") + VisibleLine(server.name) + "\n");
-  }
-  return kExitOk;
+  return PrintEither(line.json, {{"name", server.name}, {"login", "logged_out"}, {"was_logged_in", was}},
+                     (was ? "logged out at " : "there was no log-in at ") + VisibleLine(server.name) + "\n");
 }
 
 Exited RunMcpTest(const CommandLine& line, const Environment& environment) {
@@ -197,7 +182,7 @@ Exited RunMcpTest(const CommandLine& line, const Environment& environment) {
     list.push_back({{"check", finding.check}, {"ok", works}, {"message", finding.words}});
     if (!line.json) Print(VisibleLine((works ? "ok    " : "FAIL  ") + finding.check + ": " + finding.words) + "\n");
   }
-  if (line.json) Print(DumpJson(Json{{"ok", ok}, {"servers", std::move(list)}}) + "\n");
+  if (line.json) PrintDocument({{"ok", ok}, {"servers", std::move(list)}});
   return ok ? kExitOk : kExitFailure;
 }
 

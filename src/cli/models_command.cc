@@ -76,7 +76,7 @@ Exited RunModels(const CommandLine& line, const Environment& environment) {
   if (!models && *server) return Complain(NotAnswering(models.error(), **server));
   if (!models) return ComplainOfUse(models.error());
   if (line.json) {
-    Print(DumpJson(*models) + "\n");
+    PrintDocument(*models);
   } else {
     PrintModels(*models);
     if (line.url.empty() && !environment("REPRISE_URL")) {

@@ -81,13 +81,9 @@ Exited RunOrgDelete(const CommandLine& line, const Environment& environment) {
                    " for good, and the key that copies of them need; say --yes");
   }
   const auto deleted = TRY(DeleteOrg(options, line.argument));
-  if (line.json) {
-    Print(DumpJson(Json{{"org", line.argument}, {"users", deleted.users}, {"tokens", deleted.tokens}}) + "\n");
-  } else {
-    Print("deleted " + VisibleLine(line.argument) + ": " + std::to_string(deleted.users) + " users, " +
-          std::to_string(deleted.tokens) + " tokens; copies of what they had cannot be read any more\n");
-  }
-  return kExitOk;
+  return PrintEither(line.json, {{"org", line.argument}, {"users", deleted.users}, {"tokens", deleted.tokens}},
+                     "deleted " + VisibleLine(line.argument) + ": " + std::to_string(deleted.users) + " users, " +
+                         std::to_string(deleted.tokens) + " tokens; copies of what they had cannot be read any more\n");
 }
 
 namespace {
@@ -129,13 +125,9 @@ Exited RunTokenAdd(const CommandLine& line, const Environment& environment) {
   const auto made = TRY(tokens->Add(
       {.role = line.token.org_admin ? Role::kOrgAdmin : Role::kUser, .org = line.token.org, .user = line.argument},
       line.token.name, expires));
-  if (line.json) {
-    Json json = Described(made.token, {});
-    json["token"] = made.text;
-    Print(DumpJson(json) + "\n");
-    return kExitOk;
-  }
-  Print(made.text + "\n");
+  Json json = Described(made.token, {});
+  json["token"] = made.text;
+  if (PrintEither(line.json, json, made.text + "\n"); line.json) return kExitOk;
   if (!options.auth.has_people()) Warn("no \"auth\" is configured, so no server asks for this token (docs: people.md)");
   return kExitOk;
 }
@@ -150,7 +142,7 @@ Exited RunTokenList(const CommandLine& line, const Environment& environment) {
     list.push_back(Described(token, uses));
     if (!line.json) Print(LineOf(token, uses) + "\n");
   }
-  if (line.json) Print(DumpJson(Json{{"tokens", list}}) + "\n");
+  if (line.json) PrintDocument({{"tokens", list}});
   if (!line.json && list.empty()) Warn("there is no token yet (`reprise users token add` makes one)");
   return kExitOk;
 }
@@ -159,12 +151,9 @@ Exited RunTokenRevoke(const CommandLine& line, const Environment& environment) {
   const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
   const auto tokens = TRY(OpenTokens(options));
   const auto revoked = TRY(tokens->Revoke(line.argument));
-  if (line.json) {
-    Print(DumpJson(Json{{"revoked", revoked.id}}) + "\n");
-  } else {
-    Print("revoked " + revoked.id + " of " + VisibleLine(revoked.principal.org + "/" + revoked.principal.user) + "\n");
-  }
-  return kExitOk;
+  return PrintEither(
+      line.json, {{"revoked", revoked.id}},
+      "revoked " + revoked.id + " of " + VisibleLine(revoked.principal.org + "/" + revoked.principal.user) + "\n");
 }
 
 }  // namespace reprise

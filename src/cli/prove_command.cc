@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -26,7 +25,7 @@ namespace {
 constexpr std::size_t kMostBytes = std::size_t{512} << 20;  // of a bundle
 constexpr std::size_t kMostOfStamp = std::size_t{1} << 20;
 
-std::string CountOf(std::size_t leaves) { return Grouped(leaves) + (leaves == 1 ? " leaf" : " leaves"); }
+std::string LeavesText(std::size_t leaves) { return Grouped(leaves) + (leaves == 1 ? " leaf" : " leaves"); }
 
 Result<Proof> Load(const std::string& path) {
   auto proof = ReadProof(TRY(ReadSmallFile(path, kMostBytes)));
@@ -48,16 +47,15 @@ Exited Finish(Proof proof, const CommandLine& line) {
     return kExitOk;
   }
   TRY(WriteOutputFile(line.output, WriteProof(proof), line.force));
-  Print(CountOf(proof.leaves.size()) + ", " + std::to_string(left_out) + " of them left out, in " +
+  Print(LeavesText(proof.leaves.size()) + ", " + std::to_string(left_out) + " of them left out, in " +
         VisibleLine(line.output) + "\n");
   return kExitOk;
 }
 
 Exited ShowKey(const SigningKey& key, bool json) {
   const std::string digits = DigitsOf(key.public_key()), fingerprint = FingerprintOf(key.public_key());
-  Print(json ? DumpJson({{"key", digits}, {"fingerprint", fingerprint}}) + "\n"
-             : "key          " + digits + "\nfingerprint  " + fingerprint + "\n");
-  return kExitOk;
+  return PrintEither(json, {{"key", digits}, {"fingerprint", fingerprint}},
+                     "key          " + digits + "\nfingerprint  " + fingerprint + "\n");
 }
 
 // --- a bundle of somebody's ------------------------------------------------------------------------------------------
@@ -98,7 +96,7 @@ std::string AboutStamp(const Proof& proof, const Checked& checked) {
 
 void ShowChecked(const Proof& proof, const Checked& checked, const ProofRequest& request) {
   const ProofStatement& statement = checked.statement;
-  Print("intact: " + CountOf(statement.leaves) + ", " + std::to_string(checked.left_out) + " of them left out\n" +
+  Print("intact: " + LeavesText(statement.leaves) + ", " + std::to_string(checked.left_out) + " of them left out\n" +
         "signed by    " + checked.fingerprint +
         (request.signed_by.empty() ? "  (ask its owner whether it is theirs)\n" : "\n") + "it says      made at " +
         VisibleLine(statement.made_at) + " by " + VisibleLine(statement.program) + "\n" + "time stamp   " +
@@ -122,7 +120,7 @@ Exited RunCheck(const CommandLine& line) {
       report["program"] = checked->statement.program;
       report["time_stamp"] = checked->stamped.empty() ? Json() : Json(checked->stamped);
     }
-    Print(DumpJson(report) + "\n");
+    PrintDocument(report);
     return checked ? kExitOk : kExitFailure;
   }
   if (!checked) return Fail(checked.error());

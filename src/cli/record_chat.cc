@@ -3,15 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <functional>
-#include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <string_view>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "app/secret_finder.h"
 #include "app/secrets.h"

@@ -40,7 +40,7 @@ void PrintReport(const Interaction& interaction, const ReplayReport& report, boo
     line["mode"] = "recorded";
     line["chat_id"] = interaction.chat_id.str();
     line["interaction_id"] = interaction.id.str();
-    Print(DumpJson(line) + "\n");
+    PrintDocument(line);
     return;
   }
   if (const auto& drift = report.drift) {
@@ -75,7 +75,7 @@ void PrintEvents(const Interaction& interaction, bool json, double speed) {
     }
     before = &event;
     if (json) {
-      Print(DumpJson(ToJson(event)) + "\n");
+      PrintDocument(ToJson(event));
     } else {
       Print("id: " + std::to_string(event.seq) + "\nevent: " + std::string(EventName(event.payload)) +
             "\ndata: " + DumpJson(ToJson(event)) + "\n\n");

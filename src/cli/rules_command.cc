@@ -3,7 +3,6 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -230,26 +229,25 @@ void PrintJson(const CommandLine& line, const NewRules& rules, const Past& past,
   Json not_tried = Json::array();
   for (const auto& [why, count] : report.not_tried) not_tried.push_back({{"why", why}, {"calls", count}});
   const GuardedTexts& guarded = past.reading->guarded();
-  Print(DumpJson(Json{{"days", line.rules.days},
-                      {"rules", rules.options.tools.rules.size()},
-                      {"chats", past.reading->chats()},
-                      {"turns", calls.turns()},
-                      {"imported_turns", calls.imported()},
-                      {"calls", calls.calls().size()},
-                      {"questions_asked", report.asked},
-                      {"questions_saved", report.saved},
-                      {"saved_and_approved", report.approved},
-                      {"questions_kept", report.kept},
-                      {"new_questions", report.questions.size()},
-                      {"new_refusals", report.refusals.size()},
-                      {"refusals_passed", report.slipped.size()},
-                      {"mode_refusals_passed", report.freed},
-                      {"named", std::move(named)},
-                      {"not_tried", std::move(not_tried)},
-                      {"hooks_not_tried", HooksOf(rules)},
-                      {"messages_refused", guarded.refused},
-                      {"results_redacted", guarded.redacted}}) +
-        "\n");
+  PrintDocument({{"days", line.rules.days},
+                 {"rules", rules.options.tools.rules.size()},
+                 {"chats", past.reading->chats()},
+                 {"turns", calls.turns()},
+                 {"imported_turns", calls.imported()},
+                 {"calls", calls.calls().size()},
+                 {"questions_asked", report.asked},
+                 {"questions_saved", report.saved},
+                 {"saved_and_approved", report.approved},
+                 {"questions_kept", report.kept},
+                 {"new_questions", report.questions.size()},
+                 {"new_refusals", report.refusals.size()},
+                 {"refusals_passed", report.slipped.size()},
+                 {"mode_refusals_passed", report.freed},
+                 {"named", std::move(named)},
+                 {"not_tried", std::move(not_tried)},
+                 {"hooks_not_tried", HooksOf(rules)},
+                 {"messages_refused", guarded.refused},
+                 {"results_redacted", guarded.redacted}});
 }
 
 void PrintCalls(const std::string& heading, const std::vector<TriedCall>& calls, std::size_t most) {
@@ -346,11 +344,10 @@ Exited RunRulesSuggest(const CommandLine& line, const Environment& environment) 
   const auto suggested = trial.Suggest(past.reading->past().calls());
   for (const SuggestedRule& each : suggested) {
     if (!line.json) break;
-    Print(DumpJson(Json{{"rule", RuleAsJson(each.rule)},
-                        {"means", each.means},
-                        {"served", each.served},
-                        {"chats", each.chats.size()}}) +
-          "\n");
+    PrintDocument({{"rule", RuleAsJson(each.rule)},
+                   {"means", each.means},
+                   {"served", each.served},
+                   {"chats", each.chats.size()}});
   }
   if (!line.json && !suggested.empty()) PrintSuggestions(suggested);
   if (!line.json && suggested.empty()) {

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -7,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
 #include "client/archive/chat_reader.h"
@@ -57,7 +57,7 @@ class Search {
                         {"superseded", place.superseded},
                         {"snippet", place.snippet}});
       }
-      Print(DumpJson(Json{{"matches", std::move(list)}, {"truncated", truncated_}}) + "\n");
+      PrintDocument({{"matches", std::move(list)}, {"truncated", truncated_}});
       return;
     }
     for (const Place& place : places_) {
@@ -69,9 +69,8 @@ class Search {
 
   // For a person: the extent of the search.
   void PrintSummary(std::uint64_t interactions) const {
-    const std::string places = std::to_string(places_.size()) + (places_.size() == 1 ? " match" : " matches");
-    const std::string summary =
-        places + " in " + std::to_string(interactions) + (interactions == 1 ? " turn\n" : " turns\n");
+    const std::string summary = std::to_string(places_.size()) + (places_.size() == 1 ? " match" : " matches") +
+                                " in " + CountOf(interactions, "turn") + "\n";
     std::fwrite(summary.data(), 1, summary.size(), stderr);
   }
 

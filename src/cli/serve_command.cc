@@ -43,12 +43,6 @@ void ReopenLogFile(const std::string& path) {
   LogInfo("the log file was opened again");
 }
 
-// The address for clients on this machine: a wildcard address includes the loopback one.
-std::string ReachableHost(const std::string& host) {
-  if (host == "0.0.0.0") return "127.0.0.1";
-  return host == "::" ? "::1" : host;
-}
-
 constexpr std::chrono::minutes kUsualDrain{3};
 
 Error Draining() { return Refused(Reason::kStopping, "the server is stopping, and takes nothing new"); }
@@ -63,32 +57,26 @@ Exited Serve(const Options& options, const CommandLine& line, StopSignals& signa
     if (is_draining) return Fail(Draining());
     return parts.CheckReady();
   };
-  server_options.failing = [&parts = *parts] { return parts.CheckParts(); };
   if (line.until_released >= 0) {
     server_options.is_left = [held = line.until_released] {
       pollfd other_end{held, 0, 0};
       return ::poll(&other_end, 1, 0) == 1;
     };
   }
-  parts->Complete(server_options);
-  auto server = OpenServer(parts->engine(), std::move(server_options), std::move(manager.sockets));
+  auto server = parts->Listen(std::move(server_options), std::move(manager.sockets));
   if (!server) {
     Error error = server.error();
     error.message = wanted + error.message;
     return Complain(error);
   }
 
-  parts->SendMetricsOf([&server = **server] { return server.CollectMetrics(); });
-
-  const std::string host = (*server)->host();
-  parts->NoteUrl(UrlOf(ReachableHost(host), (*server)->port()));
   for (const std::string& note : NotesOf(options, ProcessEnvironment())) LogWarning(note, {});
   LogInfo("ready", {{"version", std::string(Version())},
                     {"model", options.model},
                     {"config", options.config_file},
                     {"folder_config", options.folder_file},
                     {"sealed", options.plain ? "no" : "yes"}});
-  Print("reprise listening on " + UrlOf(host, (*server)->port()) + "\n");
+  Print("reprise listening on " + UrlOf((*server)->host(), (*server)->port()) + "\n");
   if (!FlushOutput()) LogWarning("nobody reads the standard output");
   manager.Tell("READY=1");
   std::optional<ReleaseWatch> watch;
@@ -110,15 +98,7 @@ Exited Serve(const Options& options, const CommandLine& line, StopSignals& signa
   const bool has_database = options.store.type == StoreOptions::Type::kPostgres;
   is_draining = true;
   parts->engine().Drain(options.drain.value_or(has_database ? kUsualDrain : std::chrono::milliseconds(0)));
-  // In this order every stream still gets its last event: first stop new work, then end the runs, then the connections.
-  (*server)->BeginStop();
-  parts->LeaveBucket();
-  parts->BeginStop();
-  parts->engine().Stop();
-  (*server)->StopSite();
-  parts->BeginStopTelemetry();
-  (*server)->Stop();
-  parts->StopTelemetry();
+  parts->Stop(server->get());
   LogInfo("stopped");
   return kExitOk;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -50,7 +49,7 @@ std::size_t TurnsIn(const SuiteReport& report) {
       std::ranges::count_if(report.turns, [](const TurnResult& turn) { return !turn.turn.empty(); }));
 }
 
-std::size_t CountOf(ChatTurns turns, State state) {
+std::size_t NumberOf(ChatTurns turns, State state) {
   return static_cast<std::size_t>(std::ranges::count(turns, state, &TurnResult::state));
 }
 
@@ -69,9 +68,9 @@ std::string NameAndFile(const TurnResult& turn) {
 
 // "28 passed, 2 failed"
 std::string OutcomeWords(const SuiteReport& report) {
-  std::string text = Grouped(CountOf(report.turns, State::kPassed)) + " passed";
+  std::string text = Grouped(NumberOf(report.turns, State::kPassed)) + " passed";
   for (const State state : {State::kFailed, State::kSkipped}) {
-    const std::size_t count = CountOf(report.turns, state);
+    const std::size_t count = NumberOf(report.turns, state);
     if (count > 0) text += ", " + Grouped(count) + " " + std::string(NameOf(state));
   }
   return text;
@@ -117,7 +116,7 @@ std::string TerminalText(const SuiteReport& report, Colour colour) {
     out += style.Paint(Style::kWarning, "note") + "    " + TerminalLine(note) + " (" + Counted(turns, "turn") + ")\n";
   }
   if (notes.size() > kMostProblems) out += "        " + Counted(notes.size() - kMostProblems, "more note") + "\n";
-  const bool failed = CountOf(report.turns, State::kFailed) > 0;
+  const bool failed = NumberOf(report.turns, State::kFailed) > 0;
   return out + style.Paint(failed ? Style::kError : Style::kBold, Summary(report)) + "\n";
 }
 
@@ -132,12 +131,12 @@ std::string JsonText(const SuiteReport& report) {
                      {"notes", turn.notes},
                      {"ms", Sound(turn.ms)}});
   }
-  const std::size_t failed = CountOf(report.turns, State::kFailed);
+  const std::size_t failed = NumberOf(report.turns, State::kFailed);
   Json document{{"ok", failed == 0},
                 {"chats", ByChat(report).size()},
-                {"passed", CountOf(report.turns, State::kPassed)},
+                {"passed", NumberOf(report.turns, State::kPassed)},
                 {"failed", failed},
-                {"skipped", CountOf(report.turns, State::kSkipped)},
+                {"skipped", NumberOf(report.turns, State::kSkipped)},
                 {"seconds", Sound(report.seconds)},
                 {"turns", std::move(turns)}};
   if (!report.asked.empty()) document["asked"] = report.asked;
@@ -171,16 +170,10 @@ std::string XmlAttribute(std::string_view name, std::string_view value) {
   return " " + std::string(name) + "=\"" + XmlEscaped(value) + "\"";
 }
 
-std::string Joined(const std::vector<std::string>& texts) {
-  std::string out;
-  for (const std::string& text : texts) out += (out.empty() ? "" : "\n") + text;
-  return out;
-}
-
 std::string Counts(ChatTurns turns, double seconds) {
   return XmlAttribute("tests", std::to_string(turns.size())) +
-         XmlAttribute("failures", std::to_string(CountOf(turns, State::kFailed))) + XmlAttribute("errors", "0") +
-         XmlAttribute("skipped", std::to_string(CountOf(turns, State::kSkipped))) +
+         XmlAttribute("failures", std::to_string(NumberOf(turns, State::kFailed))) + XmlAttribute("errors", "0") +
+         XmlAttribute("skipped", std::to_string(NumberOf(turns, State::kSkipped))) +
          XmlAttribute("time", Seconds(seconds, 3));
 }
 
@@ -197,11 +190,13 @@ void AppendTestCase(std::string& out, const TurnResult& turn, const std::string&
          ">\n";
   if (turn.state == State::kFailed) {
     const std::string first = turn.problems.empty() ? "failed" : turn.problems.front();
-    out += "      <failure" + XmlAttribute("message", first) + ">" + XmlEscaped(Joined(turn.problems)) + "</failure>\n";
+    out += "      <failure" + XmlAttribute("message", first) + ">" + XmlEscaped(Joined(turn.problems, "\n")) +
+           "</failure>\n";
   }
-  if (turn.state == State::kSkipped) out += "      <skipped" + XmlAttribute("message", Joined(turn.notes)) + "/>\n";
+  if (turn.state == State::kSkipped)
+    out += "      <skipped" + XmlAttribute("message", Joined(turn.notes, "\n")) + "/>\n";
   if (turn.state != State::kSkipped && !turn.notes.empty()) {
-    out += "      <system-out>" + XmlEscaped(Joined(turn.notes)) + "</system-out>\n";
+    out += "      <system-out>" + XmlEscaped(Joined(turn.notes, "\n")) + "</system-out>\n";
   }
   out += "    </testcase>\n";
 }
@@ -251,12 +246,12 @@ std::string MarkdownOf(const TurnResult& turn) {
 }  // namespace
 
 std::string MarkdownText(const SuiteReport& report) {
-  const std::size_t failed = CountOf(report.turns, State::kFailed);
+  const std::size_t failed = NumberOf(report.turns, State::kFailed);
   std::string out = "### Recorded chats: " + OutcomeWords(report) +
                     "\n\n| chats | turns | passed | failed | skipped | seconds |\n|--:|--:|--:|--:|--:|--:|\n| " +
                     Grouped(ByChat(report).size()) + " | " + Grouped(TurnsIn(report)) + " | " +
-                    Grouped(CountOf(report.turns, State::kPassed)) + " | " + Grouped(failed) + " | " +
-                    Grouped(CountOf(report.turns, State::kSkipped)) + " | " + Seconds(report.seconds, 1) + " |\n";
+                    Grouped(NumberOf(report.turns, State::kPassed)) + " | " + Grouped(failed) + " | " +
+                    Grouped(NumberOf(report.turns, State::kSkipped)) + " | " + Seconds(report.seconds, 1) + " |\n";
   if (failed > 0) out += "\n#### Failed\n\n";
   std::size_t told = 0;
   for (const TurnResult& turn : report.turns) {

@@ -45,7 +45,7 @@ Exited PrintList(const TrustedFiles& trusted, bool json) {
     list.push_back({{"path", path}, {"digest", digest}, {"state", state}});
     if (!json) Print(state + std::string(9 - state.size(), ' ') + VisibleLine(path) + "\n");
   }
-  if (json) Print(DumpJson(Json{{"files", list}}) + "\n");
+  if (json) PrintDocument({{"files", list}});
   if (!json && list.empty()) Warn("no file is allowed yet (`reprise trust FILE` allows one)");
   return kExitOk;
 }

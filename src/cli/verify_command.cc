@@ -11,6 +11,7 @@
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
 #include "client/archive/chat_reader.h"
@@ -127,17 +128,15 @@ void PrintReport(const VerifyReport& report, bool ok, bool json) {
     for (const Problem& problem : report.problems) {
       problems.push_back({{"file", problem.file}, {"kind", problem.kind}, {"message", problem.message}});
     }
-    Print(DumpJson(Json{{"ok", ok}, {"checked", report.checked}, {"problems", std::move(problems)}}) + "\n");
+    PrintDocument({{"ok", ok}, {"checked", report.checked}, {"problems", std::move(problems)}});
     return;
   }
   for (const Problem& problem : report.problems) {
     Print(VisibleLine(problem.file) + ": " + problem.kind + ": " + VisibleLine(problem.message) + "\n");
   }
-  const std::string checked =
-      std::to_string(report.checked) + (report.checked == 1 ? " file" : " files") + " checked, ";
   const std::size_t count = report.problems.size();
-  Print(checked +
-        (count == 0 ? "all in order\n" : std::to_string(count) + (count == 1 ? " problem\n" : " problems\n")));
+  Print(CountOf(report.checked, "file") + " checked, " + (count == 0 ? "all in order" : CountOf(count, "problem")) +
+        "\n");
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
-#include <variant>
 
 #include "base/json.h"
 #include "base/terminal_text.h"

@@ -20,7 +20,6 @@
 #include <string_view>
 #include <vector>
 
-#include "app/settings.h"
 #include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/posix_file_system.h"

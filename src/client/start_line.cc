@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>

@@ -328,4 +328,18 @@ FileNature NatureOf(std::string_view filename, std::string_view mime_type, std::
   return {.kind = FileKind::kOther, .mime_type = std::string(mime_type)};
 }
 
+std::string EndingOf(std::string_view mime_type) {
+  constexpr std::array<std::array<std::string_view, 2>, 5> kOwn{{{"image/jpeg", ".jpg"},
+                                                                 {"image/svg+xml", ".svg"},
+                                                                 {"text/plain", ".txt"},
+                                                                 {"text/markdown", ".md"},
+                                                                 {"audio/mpeg", ".mp3"}}};
+  for (const auto& [type, ending] : kOwn) {
+    if (type == mime_type) return std::string(ending);
+  }
+  const std::string kind(mime_type.substr(mime_type.find('/') + 1));
+  const bool is_plain = kind.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789") == kind.npos;
+  return is_plain && !kind.empty() ? "." + kind : "";
+}
+
 }  // namespace reprise

@@ -42,6 +42,9 @@ struct FileNature {
 // Looks at the bytes first, because names can be wrong. Reads a few headers and decodes nothing.
 FileNature NatureOf(std::string_view filename, std::string_view mime_type, std::string_view content);
 
+// The usual ending of such a file's name (".jpg"); empty if there is none.
+std::string EndingOf(std::string_view mime_type);
+
 inline bool IsDocument(FileKind kind) {
   return kind == FileKind::kPdf || kind == FileKind::kOffice || kind == FileKind::kHtml ||
          kind == FileKind::kEncodedText;

@@ -433,11 +433,6 @@ class Comparison {
          .after = marks(after)});
   }
 
-  static std::string Listed(const std::vector<std::string>& names) {
-    std::string text;
-    for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-    return text;
-  }
   // A model with little room gets short descriptions, and not of all tools. So the record is compared with what today's
   // agent would tell within the recorded window; the rest is the window's.
   NamedTools ToolsThen(const NamedTools& was, NamedTools is, const ToolsWithin& tools_within) {
@@ -518,8 +513,11 @@ class Comparison {
     if (moved.in1 == was.end() && moved.in2 == is.end()) return;
     if (moved.in1 == was.end() || moved.in2 == is.end()) {  // one stands there twice
       const std::string& twice = moved.in1 == was.end() ? *moved.in2 : *moved.in1;
-      return Add(
-          {.cause = Drift::Cause::kTool, .name = twice, .path = "/tools", .before = Listed(was), .after = Listed(is)});
+      return Add({.cause = Drift::Cause::kTool,
+                  .name = twice,
+                  .path = "/tools",
+                  .before = Joined(was, ", "),
+                  .after = Joined(is, ", ")});
     }
     Add({.cause = Drift::Cause::kTool,
          .name = *moved.in2,

@@ -120,10 +120,7 @@ std::string HeaderText(std::string_view value) {
                         (value.empty() || (!is_blank(value.front()) && !is_blank(value.back()))) &&
                         !(value.starts_with(kMarkBegin) && value.ends_with(kMarkEnd));
   if (is_plain) return std::string(value);
-  std::string encoded = EncodeBase64Url(value);
-  for (char& c : encoded) c = c == '-' ? '+' : c == '_' ? '/' : c;
-  encoded.append((4 - encoded.size() % 4) % 4, '=');
-  return std::string(kMarkBegin) + encoded + std::string(kMarkEnd);
+  return std::string(kMarkBegin) + EncodeBase64(value) + std::string(kMarkEnd);
 }
 
 }  // namespace reprise

@@ -38,13 +38,7 @@ std::string ContentsText(const Json& contents) {
 
 // The base64 in this member as a file; nullopt if it is not valid base64.
 std::optional<ToolFile> FileOf(const Json& object, const char* member) {
-  std::string text = TextMember(object, member);
-  for (char& c : text) {
-    if (c == '+') c = '-';
-    if (c == '/') c = '_';
-  }
-  std::erase_if(text, [](char c) { return c == '\n' || c == '\r' || c == '='; });
-  auto bytes = DecodeBase64Url(text);
+  auto bytes = DecodeBase64(TextMember(object, member));
   if (!bytes || bytes->empty()) return std::nullopt;
   return ToolFile{.mime_type = TextMember(object, "mimeType"), .content = *std::move(bytes)};
 }

@@ -263,9 +263,7 @@ std::string ScopeUnion(std::string_view a, std::string_view b) {
       text.remove_prefix(std::min(space + 1, text.size()));
     }
   }
-  std::string joined;
-  for (const std::string_view scope : scopes) joined += (joined.empty() ? "" : " ") + std::string(scope);
-  return joined;
+  return Joined(scopes, " ");
 }
 
 std::string FormText(const std::vector<std::pair<std::string, std::string>>& members) {

@@ -40,13 +40,6 @@ std::string ChallengeOf(const std::string& verifier) {
   return EncodeBase64Url(bytes);
 }
 
-std::string Base64(std::string_view bytes) {
-  std::string text = EncodeBase64Url(bytes);
-  for (char& c : text) c = c == '-' ? '+' : c == '_' ? '/' : c;
-  text.append((4 - text.size() % 4) % 4, '=');
-  return text;
-}
-
 // The token endpoint's authentication method: `wanted` if the server supports it. With a secret the default is Basic,
 // which every server must support (RFC 6749, 2.3.1).
 std::string TokenMethod(const OAuthServer& server, const std::string& wanted, bool has_secret) {
@@ -298,7 +291,7 @@ Result<OAuthTokens> OAuthFlow::AskForTokens(const OAuthServer& server, const OAu
     // RFC 6749, 2.3.1 wants both form-encoded first. FormText writes "=value" for an empty name; substr drops the "=".
     const std::string id = FormText({{"", registration.client_id}}).substr(1);
     const std::string secret = FormText({{"", registration.client_secret}}).substr(1);
-    request.headers.emplace_back("Authorization", "Basic " + Base64(id + ":" + secret));
+    request.headers.emplace_back("Authorization", "Basic " + EncodeBase64(id + ":" + secret));
   } else {
     form.emplace_back("client_id", registration.client_id);
     if (registration.token_method == "client_secret_post")

@@ -261,12 +261,6 @@ std::size_t MostAllowed(std::string_view words, std::size_t sent) {
   return 0;
 }
 
-std::string Joined(const std::vector<std::string>& names) {
-  std::string all;
-  for (const std::string& name : names) all += (all.empty() ? "" : " ") + name;
-  return all;
-}
-
 }  // namespace
 
 std::string CompleteSchema(std::string_view schema) {
@@ -302,7 +296,7 @@ ToolLessons::Tools ToolLessons::TakenBy(const std::string& model, const std::vec
   }
   if (!beyond.empty() && beyond != known.beyond) {
     LogWarning("the model provider takes no more tools in a request: the others are left out",
-               {{"model", model}, {"most", most}, {"left_out", Joined(beyond)}});
+               {{"model", model}, {"most", most}, {"left_out", Joined(beyond, " ")}});
   }
   known.beyond = std::move(beyond);
   known.told = tools;

@@ -20,6 +20,22 @@ TEST_CASE("Base64Url: refuses non-canonical text", "[base]") {
   }
 }
 
+TEST_CASE("Base64: is written padded, and read as others write it", "[base]") {
+  for (const auto& [bytes, text] : std::vector<std::pair<std::string, std::string>>{
+           {"", ""}, {"f", "Zg=="}, {"foob", "Zm9vYg=="}, {"\xfb\xff", "+/8="}}) {
+    CHECK(EncodeBase64(bytes) == text);
+    CHECK(DecodeBase64(text) == bytes);
+  }
+  for (const char* const text : {"-_8", "+/8", "+/\r\n8=\n"}) CHECK(DecodeBase64(text) == "\xfb\xff");
+  for (const char* const text : {"Zg==Zg==", "Z", "Zm9v*A=="}) CHECK_FALSE(DecodeBase64(text));
+}
+
+TEST_CASE("Joined: puts the separator between texts", "[base]") {
+  CHECK(Joined(std::vector<std::string>{}, ", ").empty());
+  CHECK(Joined(std::vector<std::string>{"a", "", "b"}, ", ") == "a, , b");
+  CHECK(Joined(std::vector<std::string>{"", "a"}, "\n") == "a");
+}
+
 TEST_CASE("Base64Url: every text of up to three characters decodes to bytes that encode to it, or not at all",
           "[base]") {
   std::size_t accepted = 0;

@@ -121,4 +121,13 @@ TEST_CASE("NatureOf: text in Windows-1252 is read, other code pages are not gues
   }
 }
 
+TEST_CASE("EndingOf: a file without a name gets the usual ending of its type, or none", "[domain]") {
+  CHECK(EndingOf("image/png") == ".png");
+  CHECK(EndingOf("image/jpeg") == ".jpg");
+  CHECK(EndingOf("image/svg+xml") == ".svg");
+  CHECK(EndingOf("text/markdown") == ".md");
+  CHECK(EndingOf("png") == ".png");
+  for (const char* const none : {"", "image/", "application/octet-stream", "a/../b"}) CHECK(EndingOf(none).empty());
+}
+
 }  // namespace reprise::file_kind_test

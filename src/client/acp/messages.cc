@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "client/answers.h"
+#include "domain/file_kind.h"
 #include "terminal/question_text.h"
 
 namespace reprise::acp {
@@ -20,31 +21,7 @@ Error Wrong(std::size_t block, const std::string& what) {
   return MakeError(ErrorCode::kInvalidArgument, "prompt[" + std::to_string(block) + "] " + what);
 }
 
-// RFC 4648, section 4.
-std::optional<std::string> DecodeBase64(std::string text) {
-  while (text.ends_with('=')) text.pop_back();
-  for (char& c : text) {
-    if (c == '-' || c == '_') return std::nullopt;
-    if (c == '+') c = '-';
-    if (c == '/') c = '_';
-  }
-  return DecodeBase64Url(text);
-}
-
-std::string Decoded(std::string_view text) {
-  std::string decoded;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const int high = i + 2 < text.size() + 0 && text[i] == '%' ? HexDigit(text[i + 1]) : -1;
-    const int low = high >= 0 ? HexDigit(text[i + 2]) : -1;
-    if (low < 0) {
-      decoded += text[i];
-    } else {
-      decoded += static_cast<char>(high * 16 + low);
-      i += 2;
-    }
-  }
-  return ToValidUtf8(decoded);
-}
+std::string Decoded(std::string_view text) { return ToValidUtf8(PercentDecoded(text).value_or(std::string(text))); }
 
 // The path in the tools' form: relative if the file is in the workspace. Other URIs than files are returned unchanged.
 std::string PlaceOf(const std::string& uri, const std::string& workspace) {
@@ -66,13 +43,6 @@ std::string NameOf(const std::string& uri, const std::string& usual) {
       name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '/'; }, '_');
   name = std::string(Utf8Prefix(name, kMaxName));
   return name.empty() || name == "." || name == ".." ? usual : name;
-}
-
-std::string EndingOf(const std::string& mime_type) {
-  const std::string kind = mime_type.substr(mime_type.find('/') == std::string::npos ? 0 : mime_type.find('/') + 1);
-  const bool is_plain =
-      !kind.empty() && kind.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789") == std::string::npos;
-  return kind == "jpeg" ? ".jpg" : kind == "svg+xml" ? ".svg" : is_plain ? "." + kind : "";
 }
 
 }  // namespace

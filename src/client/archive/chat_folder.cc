@@ -2,14 +2,11 @@
 
 #include <fcntl.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <system_error>
-#include <utility>
 
 #include "base/atomic_write.h"
 #include "base/json.h"

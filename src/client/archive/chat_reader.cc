@@ -17,7 +17,6 @@
 #include "crypto/jwe.h"
 #include "domain/codec.h"
 #include "engine/run_journal.h"
-#include "remote/postgres/database.h"
 #include "remote/postgres/schema.h"
 #include "store/chat_files.h"
 #include "store/file_blob_store.h"

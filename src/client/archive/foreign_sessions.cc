@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstdint>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
 #include "base/path.h"
+#include "base/text.h"
 #include "base/try.h"
 
 namespace reprise {
@@ -172,9 +172,8 @@ Result<PassedOver> ForEachForeignSession(const WantedSessions& wanted, const Env
     if (is_database) break;  // the tool has moved into it what the folder has
   }
   if (!has_any) {
-    std::string places;
-    for (const std::string& folder : folders) places += (places.empty() ? "" : ", ") + folder;
-    return Fail(ErrorCode::kNotFound, "there are no sessions of " + wanted.from + ": no folder " + places);
+    return Fail(ErrorCode::kNotFound,
+                "there are no sessions of " + wanted.from + ": no folder " + Joined(folders, ", "));
   }
   return finder.passed_over();
 }

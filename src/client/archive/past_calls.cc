@@ -4,8 +4,6 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
 #include <variant>

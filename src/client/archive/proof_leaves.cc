@@ -1,12 +1,9 @@
 #include "client/archive/proof_leaves.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <variant>
 

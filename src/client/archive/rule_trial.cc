@@ -1,12 +1,12 @@
 #include "client/archive/rule_trial.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <optional>
 #include <string_view>
 #include <tuple>
 
+#include "base/text.h"
 #include "base/try.h"
 #include "domain/codec.h"
 
@@ -43,10 +43,8 @@ ToolRules With(const ToolRules& rules, ToolRule more) {
   return std::make_shared<const std::vector<ToolRule>>(std::move(all));
 }
 
-std::string Joined(const std::vector<std::string>& names, std::string_view otherwise) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text.empty() ? std::string(otherwise) : text;
+std::string NamesOr(const std::vector<std::string>& names, std::string_view otherwise) {
+  return names.empty() ? std::string(otherwise) : Joined(names, ", ");
 }
 
 }  // namespace
@@ -178,10 +176,10 @@ TriedCall RuleTrial::Try(const PastCall& call, const ToolRules& rules) {
   if (const Decision::Run* const run = decision.run()) {
     tried.verdict = TriedCall::Verdict::kRuns;
     const bool is_of_grant = run->why == "grant";  // of one that stands for what was granted then
-    tried.why = is_of_grant ? std::string(run->why) : Joined(run->decided_by, run->why);
+    tried.why = is_of_grant ? std::string(run->why) : NamesOr(run->decided_by, run->why);
   } else if (const Decision::Refuse* const refuse = decision.refuse()) {
     tried.verdict = TriedCall::Verdict::kRefused;
-    tried.why = Joined(refuse->decided_by, refuse->why);
+    tried.why = NamesOr(refuse->decided_by, refuse->why);
   } else {
     tried.verdict = TriedCall::Verdict::kAsks;
     const auto hold = FindHold(rules, *found->offered.tool, call.call.arguments);

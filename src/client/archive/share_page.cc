@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
-#include <variant>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -100,11 +99,7 @@ std::string_view Between(std::string_view text, std::string_view begin, std::str
 }
 
 // For a policy: 'sha256-...'.
-std::string PolicyHash(std::string_view text) {
-  std::string hash = "'sha256-";
-  AppendBase64(hash, Sha256Bytes({text}));
-  return hash + "'";
-}
+std::string PolicyHash(std::string_view text) { return "'sha256-" + EncodeBase64(Sha256Bytes({text})) + "'"; }
 
 void Fill(std::string& page, std::string_view place, std::string_view text) {
   page.replace(page.find(place), place.size(), text);

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "app/secret_finder.h"
 #include "client/archive/chat_reader.h"

@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "domain/codec.h"
 #include "domain/transcript/event_visitor.h"
 
@@ -141,19 +142,14 @@ struct TranscriptWriter : IgnoredEvents {
     for (const Task& task : e.tasks) list += (list.empty() ? "[" : "\n[") + task.status + "] " + task.title;
     return Entry("tasks", list);
   }
-  std::string operator()(const event::PlanUpdated& e) const {
-    std::string list;
-    for (const std::string& step : e.steps) list += (list.empty() ? "" : "\n") + step;
-    return Entry("plan", list);
-  }
+  std::string operator()(const event::PlanUpdated& e) const { return Entry("plan", Joined(e.steps, "\n")); }
   std::string operator()(const event::GrantsUpdated& e) const {
     std::string list;
     for (const Grant& grant : e.grants) list += (list.empty() ? "" : "\n") + grant.tool_name;
     return Entry("granted", list.empty() ? "nothing" : list);
   }
   std::string operator()(const event::FilesChanged& e) const {
-    std::string list;
-    for (const std::string& path : ShownPaths(e.changes)) list += (list.empty() ? "" : "\n") + path;
+    std::string list = Joined(ShownPaths(e.changes), "\n");
     if (e.omitted > 0) {
       const std::string more = Counted(static_cast<std::uint64_t>(e.omitted), "more file");
       list += (list.empty() ? "and " : "\nand ") + more + ", not recorded";

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "domain/file_kind.h"
 
 namespace reprise::ag_ui {
 namespace {
@@ -26,19 +27,6 @@ Result<std::string> NeededText(const Json& object, const char* name) {
     return Fail(Wrong(std::string("\"") + name + "\" must be a text"));
   }
   return member.get<std::string>();
-}
-
-std::optional<std::string> DecodeBase64(std::string text) {
-  while (text.ends_with('=')) text.pop_back();
-  for (char& c : text) c = c == '+' ? '-' : c == '/' ? '_' : c;
-  return DecodeBase64Url(text);
-}
-
-std::string EndingOf(const std::string& mime_type) {
-  const std::string kind = mime_type.substr(mime_type.find('/') == std::string::npos ? 0 : mime_type.find('/') + 1);
-  const bool is_plain =
-      !kind.empty() && kind.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789") == std::string::npos;
-  return kind == "jpeg" ? ".jpg" : mime_type == "text/plain" ? ".txt" : is_plain ? "." + kind : "";
 }
 
 void AddText(std::string& all, const std::string& text) { all += (all.empty() || text.empty() ? "" : "\n\n") + text; }

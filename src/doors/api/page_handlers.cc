@@ -84,8 +84,7 @@ constexpr std::string_view kPreviewPolicy =
 
 Outcome ShowPreview() {
   const std::string script(kPreviewScript);
-  std::string digest;
-  AppendBase64(digest, Sha256Bytes({script}));
+  const std::string digest = EncodeBase64(Sha256Bytes({script}));
   Reply reply{.body =
                   "<!doctype html><meta charset=\"utf-8\"><title>Preview</title><style>html,body,iframe{width:100%;"
                   "height:100%;margin:0;border:0;display:block}</style><iframe sandbox title=\"Preview\"></iframe>"

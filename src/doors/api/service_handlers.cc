@@ -159,15 +159,10 @@ Result<Outcome> Audit(const HandlerContext& context, const Request& request) {
   const auto limit = TRY(PageLimit(request, kUsualEntries, kMostEntries));
   const auto after = TRY(AuditCursor(request));
   AuditLog::Page page;
-  if (const AuditLog* log = context.engine.audit()) {
-    auto read = TRY(log->Read(after, limit));
-    page = std::move(read);
-  }
-  std::string entries;
-  for (const std::string& line : page.lines) entries += (entries.empty() ? "" : ",") + line;
+  if (const AuditLog* log = context.engine.audit()) page = TRY(log->Read(after, limit));
   Json problems = Json::array();
   for (const auto& each : page.problems) problems.push_back({{"kind", each.kind}, {"message", each.message}});
-  return Reply{.body = R"({"entries":[)" + entries + R"(],"next":)" +
+  return Reply{.body = R"({"entries":[)" + Joined(page.lines, ",") + R"(],"next":)" +
                        (page.next ? std::to_string(*page.next) : "null") + R"(,"ok":)" +
                        (page.problems.empty() ? "true" : "false") + R"(,"problems":)" + DumpJson(problems) + "}"};
 }

@@ -40,10 +40,8 @@ std::optional<std::string> NameIn(const RpcMessage& message) {
 std::string Decoded(const std::string& value) {
   constexpr std::string_view kBegin = "=?base64?", kEnd = "?=";
   if (!value.starts_with(kBegin) || !value.ends_with(kEnd) || value.size() < kBegin.size() + kEnd.size()) return value;
-  std::string text = value.substr(kBegin.size(), value.size() - kBegin.size() - kEnd.size());
-  while (text.ends_with('=')) text.pop_back();
-  for (char& c : text) c = c == '+' ? '-' : c == '/' ? '_' : c;
-  return DecodeBase64Url(text).value_or(value);
+  return DecodeBase64(std::string_view(value).substr(kBegin.size(), value.size() - kBegin.size() - kEnd.size()))
+      .value_or(value);
 }
 
 }  // namespace
@@ -209,8 +207,7 @@ Json InputForm(const event::InputRequired& asked, bool can_open_urls) {
     return {{"message", asked.question}, {"requestedSchema", *std::move(schema)}};
   }
   Json answer = {{"type", "string"}, {"title", "Answer"}};
-  std::string options;
-  for (const std::string& each : asked.options) options += (options.empty() ? "" : ", ") + each;
+  const std::string options = Joined(asked.options, ", ");
   if (!options.empty()) answer["description"] = "One of these, or another one: " + options;
   return {
       {"message", asked.question},

@@ -1,6 +1,5 @@
 #include "doors/mcp_door/tools.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 

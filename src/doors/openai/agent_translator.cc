@@ -32,13 +32,13 @@ std::int64_t SecondsOf(std::optional<Timestamp> time) {
   return std::chrono::floor<std::chrono::seconds>(time.value_or(Now())).time_since_epoch().count();
 }
 
+}  // namespace
+
 std::string Escaped(std::string_view text) {
   std::string out;
   AppendJsonEscaped(out, text);
   return out;
 }
-
-}  // namespace
 
 void AgentTranslator::TakePiece(std::uint64_t, Piece piece, std::string_view escaped, std::string& out) {
   const bool is_text = piece == Piece::kText;

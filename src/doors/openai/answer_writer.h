@@ -56,6 +56,9 @@ std::unique_ptr<AnswerWriter> MakeChatCompletionWriter(const OpenAiRequest& requ
 // Events from response.created to response.completed, or a response.
 std::unique_ptr<AnswerWriter> MakeResponseWriter(const OpenAiRequest& request);
 
+// The inside of a JSON string that holds `text`.
+std::string Escaped(std::string_view text);
+
 // The number of characters that the inside of a JSON string has.
 std::int64_t EscapedCharacters(std::string_view escaped);
 

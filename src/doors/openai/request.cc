@@ -1,7 +1,6 @@
 #include "doors/openai/request.h"
 
 #include <algorithm>
-#include <array>
 #include <initializer_list>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -9,6 +8,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "domain/file_kind.h"
 #include "doors/openai/request_members.h"
 
 namespace reprise::openai {
@@ -41,35 +41,6 @@ void AddLine(std::string& text, std::string_view line) {
   text += line;
 }
 
-std::string ExtensionOf(std::string_view mime_type) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kKnown{{
-      {"image/png", ".png"},
-      {"image/jpeg", ".jpg"},
-      {"image/gif", ".gif"},
-      {"image/webp", ".webp"},
-      {"application/pdf", ".pdf"},
-      {"text/plain", ".txt"},
-      {"audio/wav", ".wav"},
-      {"audio/mpeg", ".mp3"},
-      {"text/markdown", ".md"},
-  }};
-  const auto* const found =
-      std::find_if(kKnown.begin(), kKnown.end(), [&](const auto& known) { return known.first == mime_type; });
-  return found == kKnown.end() ? "" : std::string(found->second);
-}
-
-// Standard base64 (RFC 4648, section 4), padded or not.
-std::optional<std::string> DecodeBase64(std::string_view text) {
-  std::string url;
-  url.reserve(text.size());
-  while (text.ends_with('=')) text.remove_suffix(1);
-  for (const char c : text) {
-    if (c == '\n' || c == '\r') continue;
-    url += c == '+' ? '-' : c == '/' ? '_' : c;
-  }
-  return DecodeBase64Url(url);
-}
-
 // Reads "data:image/png;base64,...". nullopt for any other address.
 std::optional<Result<ForeignFile>> FileOfDataUrl(std::string_view url, std::string_view filename,
                                                  std::string_view param) {
@@ -82,7 +53,7 @@ std::optional<Result<ForeignFile>> FileOfDataUrl(std::string_view url, std::stri
   auto content = DecodeBase64(url.substr(comma + 1));
   if (!content) return Fail(Invalid("invalid_member", "the data URL's base64 cannot be decoded", param));
   const std::string type(head.substr(0, head.find(';')));
-  std::string name = filename.empty() ? std::string(type.starts_with("image/") ? "image" : "file") + ExtensionOf(type)
+  std::string name = filename.empty() ? std::string(type.starts_with("image/") ? "image" : "file") + EndingOf(type)
                                       : std::string(filename);
   return ForeignFile{std::move(name), type, *std::move(content)};
 }

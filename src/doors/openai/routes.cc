@@ -1,27 +1,108 @@
 #include <algorithm>
+#include <chrono>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 
 #include "agent/context.h"
 #include "base/json.h"
+#include "base/system.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "doors/audio.h"
 #include "doors/door.h"
 #include "doors/openai/answer_writer.h"
-#include "doors/openai/model_answer.h"
 #include "doors/openai/request.h"
 #include "doors/openai/request_notes.h"
 #include "doors/translator.h"
+#include "reprise/engine.h"
+#include "reprise/event_log.h"
+#include "reprise/model_client.h"
 #include "wire/error_response.h"
 #include "wire/multipart.h"
 #include "wire/request_values.h"
 
 namespace reprise::openai {
 namespace {
+
+constexpr std::uint64_t kMostWaitingForClient = 8 * 1024 * 1024;
+
+// Passes on the answer of a model alone while it is made. Nothing of it is kept.
+class ModelAnswer final : public ModelStream, public std::enable_shared_from_this<ModelAnswer> {
+ public:
+  ModelAnswer(const OpenAiRequest& request, std::unique_ptr<AnswerWriter> writer)
+      : stream_(request.stream), writer_(std::move(writer)) {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    writer_->Begin({.name = RandomHex(12), .created = std::chrono::duration_cast<std::chrono::seconds>(now).count()},
+                   out_);
+  }
+
+  // Asks the model. Fails like Engine::Ask and MakeFile; later failures are in the answer.
+  Result<void> Begin(Engine& engine, const OpenAiRequest& request, const TraceContext& trace_parent) {
+    ModelQuestion question{.model = request.model,
+                           .system = request.instructions,
+                           .messages = request.messages,
+                           .tools = request.tools,
+                           .wishes = request.wishes,
+                           .trace_parent = trace_parent};
+    for (const auto& [message, file] : request.message_files) {
+      question.files.push_back({message, TRY(MakeFile(file.filename, file.mime_type, file.content))});
+    }
+    if (stream_) Send();
+    return engine.Ask(question, *this, stop_.get_token(), [self = shared_from_this()](Result<ModelResponse> response) {
+      self->OnDone(std::move(response));
+    });
+  }
+  // Called when the client is gone.
+  void Stop() { stop_.request_stop(); }
+
+  // The stream for the client, if it wants one; closed when the answer has ended.
+  const std::shared_ptr<EventLog>& log() const { return log_; }
+  // The answer as one object, or the failure. REQUIRES: the log is closed.
+  Result<std::string> Whole() {
+    if (failure_) return Fail(*failure_);
+    return std::move(out_);
+  }
+
+  void OnThinking(std::string_view delta) override { writer_->Thinking(Escaped(delta), out_); }
+  void OnText(std::string_view delta) override { writer_->Text(Escaped(delta), out_); }
+  void OnBatchEnd() override { Send(); }
+
+ private:
+  void OnDone(Result<ModelResponse> response) {
+    AnswerEnd end;
+    if (response) {
+      for (const ToolCall& call : response->tool_calls) writer_->Call(call, out_);
+      end.usage = response->usage;
+      end.truncated = response->truncated;
+    } else {
+      failure_ = response.error();
+      end.status = InteractionStatus::kFailed;
+      end.failure = AnswerFailure{failure_->reason, failure_->message, failure_->retryable};
+    }
+    writer_->End(end, out_);
+    if (stream_) Send();
+    log_->Close();
+  }
+  void Send() {
+    if (!stream_ || out_.empty()) return;
+    log_->AppendFrames(out_);
+    out_.clear();
+    log_->Publish();
+    if (log_->kept_bytes() > kMostWaitingForClient) stop_.request_stop();
+  }
+
+  const bool stream_;
+  const std::unique_ptr<AnswerWriter> writer_;
+  const std::shared_ptr<EventLog> log_ = std::make_shared<EventLog>();
+  std::stop_source stop_;
+  std::string out_;
+  std::optional<Error> failure_;
+};
 
 using MakeWriter = std::unique_ptr<AnswerWriter> (*)(const OpenAiRequest&);
 

@@ -195,13 +195,6 @@ std::string ArgumentsIn(const Json& value) {
   return value.is_string() ? value.get<std::string>() : DumpJson(value);
 }
 
-std::optional<std::string> DecodeBase64(std::string text) {
-  std::erase_if(text, [](char c) { return IsSpace(c) || c == '='; });
-  std::ranges::replace(text, '+', '-');
-  std::ranges::replace(text, '/', '_');
-  return DecodeBase64Url(text);
-}
-
 std::optional<MovedFile> FileInDataUrl(std::string_view url) {
   constexpr std::string_view kScheme = "data:", kBase64 = ";base64";
   const std::size_t comma = url.find(',');
@@ -209,7 +202,7 @@ std::optional<MovedFile> FileInDataUrl(std::string_view url) {
   std::string_view type = url.substr(kScheme.size(), comma - kScheme.size());
   if (!type.ends_with(kBase64)) return std::nullopt;
   type.remove_suffix(kBase64.size());
-  auto content = DecodeBase64(std::string(url.substr(comma + 1)));
+  auto content = DecodeBase64(url.substr(comma + 1));
   if (!content) return std::nullopt;
   return MovedFile{
       .filename = {}, .mime_type = std::string(type.substr(0, type.find(';'))), .content = *std::move(content)};
@@ -231,7 +224,7 @@ std::optional<MovedFile> FileInBlock(const Json& block) {
   std::string type = TextMember(source, "media_type"), data = TextMember(source, "data");
   if (data.empty()) type = TextMember(block, "mimeType"), data = TextMember(block, "data");
   if (type.empty() || data.empty()) return std::nullopt;
-  auto content = TextMember(source, "type") == "text" ? std::optional(std::move(data)) : DecodeBase64(std::move(data));
+  auto content = TextMember(source, "type") == "text" ? std::optional(std::move(data)) : DecodeBase64(data);
   if (!content) return std::nullopt;
   return MovedFile{
       .filename = TextMember(block, "title"), .mime_type = std::move(type), .content = *std::move(content)};

@@ -158,7 +158,6 @@ std::int64_t CountIn(const Json& object, std::string_view name);
 TokenUsage UsageOf(std::int64_t uncached, std::int64_t output, std::int64_t cache_read, std::int64_t cache_write);
 // JSON text of the arguments of a call, which may be text already; "{}" for null.
 std::string ArgumentsIn(const Json& value);
-std::optional<std::string> DecodeBase64(std::string text);
 // The file in "data:TYPE;base64,...". nullopt if it is none.
 std::optional<MovedFile> FileInDataUrl(std::string_view url);
 // Adds the text on a line of its own, unless it is empty.
