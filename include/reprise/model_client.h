@@ -184,6 +184,8 @@ class ModelStream {
   // The provider's own name for the request, which its support asks for: visible ASCII characters, at most
   // kMaxRequestId. At most once, before everything else; of a failed request too.
   virtual void OnRequestId(std::string_view /*id*/) {}
+  // Text with which the model declines to answer. The response is then truncated by "refusal".
+  virtual void OnRefusal(std::string_view delta) { OnText(delta); }
   // The response has content, perhaps only a call. At most once.
   virtual void OnContent() {}
   // All data of one network read has been delivered.
