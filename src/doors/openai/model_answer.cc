@@ -48,6 +48,12 @@ void ModelAnswer::OnText(std::string_view delta) {
   writer_->Text(escaped, out_);
 }
 
+void ModelAnswer::OnRefusal(std::string_view delta) {
+  std::string escaped;
+  AppendJsonEscaped(escaped, delta);
+  writer_->Refusal(escaped, out_);
+}
+
 void ModelAnswer::OnDone(Result<ModelResponse> response) {
   AnswerEnd end;
   if (response) {

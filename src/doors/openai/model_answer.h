@@ -29,6 +29,7 @@ class ModelAnswer final : public ModelStream, public std::enable_shared_from_thi
 
   void OnThinking(std::string_view delta) override;
   void OnText(std::string_view delta) override;
+  void OnRefusal(std::string_view delta) override;
   void OnBatchEnd() override { Send(); }
 
  private:
