@@ -121,6 +121,9 @@ struct ModelWishes {
   bool operator==(const ModelWishes&) const = default;
 };
 
+// Wishes that a provider's interface, or a model, may not have.
+enum class Wish { kTemperature, kTopP, kMaxOutputTokens, kStop, kFormat, kForcedCall };
+
 struct ModelRequest {  // read by Generate before it returns
   std::string model;   // the provider's own name, without the "provider/" prefix
   Messages messages;
@@ -181,6 +184,8 @@ class ModelStream {
   virtual ~ModelStream() = default;
   virtual void OnThinking(std::string_view delta) = 0;
   virtual void OnText(std::string_view delta) = 0;
+  // Text with which the model declines to answer. The response is then truncated by "refusal".
+  virtual void OnRefusal(std::string_view delta) { OnText(delta); }
   // The provider's own name for the request, which its support asks for: visible ASCII characters, at most
   // kMaxRequestId. At most once, before everything else; of a failed request too.
   virtual void OnRequestId(std::string_view /*id*/) {}
@@ -217,6 +222,12 @@ class ModelClient {
   virtual ModelService service() const { return {}; }
   // Whether it heeds ModelRequest::is_draft.
   virtual bool makes_drafts() const { return false; }
+
+  // Those of the wishes that a request to this model leaves out, as far as that is known before it.
+  virtual std::vector<Wish> LeftOut(const std::string& model, const ModelWishes& wishes) const {
+    static_cast<void>(model), static_cast<void>(wishes);
+    return {};
+  }
 
   // Models known without a request to the provider; may be empty.
   virtual std::vector<std::string> KnownModels() const { return {}; }

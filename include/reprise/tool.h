@@ -28,6 +28,7 @@ struct ToolSpec {
   std::string name;
   std::string description;
   std::string parameters;  // JSON Schema (draft-07) text of the arguments, an object schema
+  bool strict = false;     // the provider is asked to hold the model to the schema
   bool operator==(const ToolSpec&) const = default;
 };
 

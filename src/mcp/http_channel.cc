@@ -119,6 +119,7 @@ class Exchange final : public HttpResponseHandler {
   int fruitless = 0;  // preceding streams of this kind without an event
   std::string resumed_from;
   std::optional<milliseconds> retry;  // what the stream before demanded
+  std::optional<Error> lost;          // why the stream ended that this one resumes
 
   // --- after the end
   int status = 0;
@@ -250,9 +251,11 @@ class HttpChannel final : public Channel {
   }
 
   void OpenStream(Purpose purpose, const std::string& from, std::optional<std::int64_t> request_id, int fruitless,
-                  std::optional<milliseconds> retry = {}, const std::string& url = "", int redirects = 0) {
+                  std::optional<milliseconds> retry = {}, const std::string& url = "", int redirects = 0,
+                  std::optional<Error> lost = {}) {
     auto exchange = std::make_shared<Exchange>(*this, purpose);
     exchange->retry = retry;
+    exchange->lost = std::move(lost);
     exchange->request_id = request_id;
     exchange->fruitless = fruitless;
     exchange->resumed_from = from;
@@ -374,7 +377,7 @@ class HttpChannel final : public Channel {
     if (is_post) return Post(exchange.message, exchange.fruitless, exchange.renewals, target, exchange.redirects + 1);
     if (exchange.purpose == Purpose::kProbe) return ProbeEnded(exchange);
     OpenStream(exchange.purpose, exchange.resumed_from, exchange.request_id, exchange.fruitless, exchange.retry, target,
-               exchange.redirects + 1);
+               exchange.redirects + 1, exchange.lost);
   }
 
   void PostEnded(const Exchange& exchange, const Result<void>& result) {
@@ -383,7 +386,7 @@ class HttpChannel final : public Channel {
     if (!result && exchange.status == 0 && IsUnreachable(result.error())) return EndFor(result.error(), exchange);
     if (!result && exchange.status == 0) {
       if (exchange.purpose == Purpose::kProbe) return ProbeEnded(exchange);
-      if (exchange.request_id) listener_->OnRequestFailed(*exchange.request_id, result.error());
+      if (exchange.request_id) listener_->OnRequestFailed(*exchange.request_id, FirstCause(exchange, result.error()));
       return;
     }
     const int status = exchange.status;
@@ -399,24 +402,32 @@ class HttpChannel final : public Channel {
     if (exchange.purpose == Purpose::kProbe) return ProbeEnded(exchange);
     if (status == 400 && HasSession()) return AskWhetherSessionLives(exchange);
     if (!exchange.request_id || !listener_->IsWaiting(*exchange.request_id)) return;
+    if (status >= 300 && exchange.lost && answer.empty()) {
+      return listener_->OnRequestFailed(*exchange.request_id, *exchange.lost);
+    }
     if (status >= 300) return FailFor(*exchange.request_id, status, answer);
     if (legacy_ && exchange.purpose == Purpose::kPost) return;  // the answer comes through the stream
     const std::string from = exchange.last_event_id();
     const int fruitless = exchange.events > 0 ? 0 : exchange.fruitless + 1;
     if (!exchange.is_stream || from.empty() || exchange.is_stateless || fruitless > kMaxResumes) {
-      const std::string what = exchange.body.empty() ? "" : " (but " + TypeOf(exchange) + ")";
-      return listener_->OnRequestFailed(
-          *exchange.request_id,
-          result ? Broken(Reason::kMcpProtocol, "the server sent no answer" + what) : result.error());
+      return listener_->OnRequestFailed(*exchange.request_id, FirstCause(exchange, WhyEnded(exchange, result)));
     }
     // The server closed the stream or the network broke it, so the stream is resumed where it ended.
-    Resume(exchange, from, fruitless, RetryDelay(exchange, 0));
+    Resume(exchange, from, fruitless, RetryDelay(exchange, 0), WhyEnded(exchange, result));
   }
 
-  void Resume(const Exchange& exchange, const std::string& from, int fruitless, milliseconds delay) {
+  static Error WhyEnded(const Exchange& exchange, const Result<void>& result) {
+    if (!result) return result.error();
+    const std::string what = exchange.body.empty() ? "" : " (but " + TypeOf(exchange) + ")";
+    return Broken(Reason::kMcpProtocol, "the server sent no answer" + what);
+  }
+  // A stream that cannot be resumed was lost before, which says more.
+  static Error FirstCause(const Exchange& exchange, const Error& now) { return exchange.lost.value_or(now); }
+
+  void Resume(const Exchange& exchange, const std::string& from, int fruitless, milliseconds delay, const Error& why) {
     const auto retry = exchange.parser.retry() ? exchange.parser.retry() : exchange.retry;
-    queue_.After(delay, [this, from, id = exchange.request_id, fruitless, retry] {
-      if (listener_->IsWaiting(*id)) OpenStream(Purpose::kResume, from, id, fruitless, retry);
+    queue_.After(delay, [this, from, id = exchange.request_id, fruitless, retry, lost = exchange.lost.value_or(why)] {
+      if (listener_->IsWaiting(*id)) OpenStream(Purpose::kResume, from, id, fruitless, retry, "", 0, lost);
     });
   }
 
@@ -426,7 +437,8 @@ class HttpChannel final : public Channel {
     const bool is_passing = status == 0 ? !result : IsPassing(status);
     if (exchange.purpose != Purpose::kResume || !is_passing || exchange.fruitless == kMaxResumes) return false;
     if (!result && result.error().code == ErrorCode::kCancelled) return false;
-    Resume(exchange, exchange.resumed_from, exchange.fruitless + 1, RetryDelay(exchange, exchange.fruitless + 1));
+    Resume(exchange, exchange.resumed_from, exchange.fruitless + 1, RetryDelay(exchange, exchange.fruitless + 1),
+           WhyEnded(exchange, result));
     return true;
   }
 

@@ -468,7 +468,11 @@ void Session::Dispatch(Json& message, std::optional<std::int64_t> asked) {
   if (!message.is_object()) return;
   const auto method = message.find("method");
   if (method == message.end()) return TakeResponse(message, asked);
-  if (!method->is_string() || window_messages_ > kFloodMessages) return;
+  if (!method->is_string()) return;
+  if (window_messages_ > kFloodMessages) {
+    static const Error kWhy = McpProtocolError("the server floods the connection: this request is not read");
+    return RefuseMessage(message, kWhy, asked);  // or whoever waits for its answer would wait in vain
+  }
   const auto& name = method->get_ref<const std::string&>();
   message.contains("id") ? TakeRequest(name, message) : TakeNotification(name, message);
 }

@@ -58,7 +58,7 @@ Failure FailureOfCode(const std::string& code) {
   if (ContainsAny<3>(code, Names{"rate limit", "too many requests", "throttl"})) return kRateLimited;
   if (ContainsAny<3>(code, Names{"api_key", "authentication", "permission"})) return kAuth;
   if (ContainsAny<3>(code, Names{"api key", "unauthorized", "login fail"})) return kAuth;
-  if (ContainsAny<3>(code, Names{"overload", "unavailable", "capacity"})) return kOverloaded;
+  if (ContainsAny<4>(code, {"overload", "unavailable", "capacity", "insufficient_system"})) return kOverloaded;
   if (ContainsAny<3>(code, Names{"not_found", "model_not", "unknown_model"})) return kNotFound;
   if (ContainsAny<3>(code, Names{"timeout", "timed_out", "deadline"})) return kTimeout;
   if (ContainsAny<3>(code, Names{"invalid_request", "bad_request", "invalid_argument"})) return kBadRequest;
@@ -157,6 +157,10 @@ Error MakeProviderError(const ProviderFault& fault, std::string_view api_key) {
   Error error = Refused(failure.reason, std::move(message), std::move(detail));
   error.retryable = failure.retryable;
   return error;
+}
+
+Error NoAnswerError(std::string_view why) {
+  return Refused(kBadRequest.reason, std::string(kBadRequest.message) + ": " + std::string(why));
 }
 
 Error ProtocolError(std::string message, bool retryable) {

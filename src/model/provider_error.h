@@ -22,6 +22,10 @@ struct ProviderFault {
 // `api_key`; if it was cut, the detail holds up to 4000.
 Error MakeProviderError(const ProviderFault& fault, std::string_view api_key);
 
+// The same for an answer that the provider or the model ended before it said anything, for this reason. It had the HTTP
+// status of a success.
+Error NoAnswerError(std::string_view why);
+
 // kProvider, reason provider_protocol: the provider violated the protocol.
 Error ProtocolError(std::string message, bool retryable = false);
 

@@ -42,6 +42,17 @@ ProviderResponse::Digest ProviderResponse::Digest::Of(std::string_view text) {
 }
 
 bool ProviderResponse::TakeEvent(std::string_view data, std::string_view type) {
+  if (!split_.Wants(data)) return TakeWhole(data, type);
+  return TakeEach(split_.Take({std::string(data), std::string(type)}));
+}
+
+void ProviderResponse::TakeHeld() { TakeEach(split_.Rest()); }
+
+bool ProviderResponse::TakeEach(const std::vector<SplitCharacters::Event>& events) {
+  return std::ranges::all_of(events, [&](const auto& event) { return TakeWhole(event.data, event.type); });
+}
+
+bool ProviderResponse::TakeWhole(std::string_view data, std::string_view type) {
   data = Trimmed(data);
   if (IsErrorEvent(type)) {
     Reject(MakeProviderError(ReadErrorBody(0, data), api_key()));
@@ -116,6 +127,13 @@ void ProviderResponse::AddText(std::string_view text) {
   stream_.OnText(text);
 }
 
+void ProviderResponse::AddRefusal(std::string_view text) {
+  if (text.empty() || !HasRoomFor(text.size())) return;
+  has_text_ = has_refusal_ = true;
+  handed_over_ = true;
+  stream_.OnRefusal(text);
+}
+
 bool ProviderResponse::AddThinking(std::string_view text) {
   if (text.empty()) return true;
   if (!HasRoomFor(text.size())) return false;
@@ -138,13 +156,9 @@ void ProviderResponse::CheckForFailure(std::string_view json, bool is_known) {
   if (!is_known) LogInfo("an event of a model provider's stream was passed over: its form is not known");
 }
 
-std::optional<Error> ProviderResponse::StoppedBy(std::string_view truncated) const {
-  if (truncated == "content_filter") {
-    return MakeProviderError({.status = 400, .message = "stopped by the content filter"}, api_key());
-  }
-  if (truncated == "refusal") {
-    return MakeProviderError({.status = 400, .message = "the model declined to answer (refusal)"}, api_key());
-  }
+std::optional<Error> ProviderResponse::StoppedBy(std::string_view truncated) {
+  if (truncated == "content_filter") return NoAnswerError("stopped by the content filter");
+  if (truncated == "refusal") return NoAnswerError("the model declined to answer (refusal)");
   return std::nullopt;
 }
 
@@ -170,7 +184,7 @@ Result<void> ProviderResponse::CheckSaid(bool has_calls, std::string_view reason
   if (has_calls || has_text() || has_thinking_) return {};
   if (auto stopped = StoppedBy(reason)) return Fail(*std::move(stopped));
   if (reason == "context_window") {
-    return Fail(MakeProviderError({.status = 400, .code = "context_length_exceeded"}, api_key()));
+    return Fail(MakeProviderError({.code = "context_length_exceeded"}, api_key()));
   }
   if (reason == "length") return Fail(NothingWithinLimitError());
   const std::string word = reason.empty() ? std::string() : " (" + OwnWord(reason) + ")";
@@ -220,7 +234,7 @@ bool LooksLikeEvents(std::string_view body) {
 
 ResponseReader::ResponseReader(std::unique_ptr<ProviderResponse> response, std::string_view api_key,
                                std::chrono::milliseconds idle_timeout)
-    : response_(std::move(response)), api_key_(api_key), idle_timeout_(idle_timeout) {}
+    : response_(std::move(response)), api_key_(api_key), idle_timeout_(idle_timeout), parser_(kMaxDocumentBytes) {}
 
 void ResponseReader::OnHead(int status, const HttpHeaders& headers) {
   status_ = status;
@@ -293,6 +307,7 @@ Result<ModelResponse> ResponseReader::Take(const Result<void>& transported) {
     error.retry_after = RetryAfter(error_headers_, std::chrono::system_clock::now());
     return Fail(std::move(error));
   }
+  response_->TakeHeld();
   if (response_->failed()) return response_->Take();
   // The events after the answer's end (the usage, [DONE]) are optional.
   if (!transported && !response_->complete()) return Fail(FromTransportError(transported.error(), status_ != 0));
@@ -301,6 +316,7 @@ Result<ModelResponse> ResponseReader::Take(const Result<void>& transported) {
   if (kind_ == Kind::kEvents && !any_event_ && !LooksLikeEvents(body_)) {
     return Fail(MakeProviderError({.message = std::move(body_)}, api_key_));
   }
+  response_->TakeHeld();
   response_->EndBatch();
   return response_->Take();
 }

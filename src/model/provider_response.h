@@ -14,6 +14,7 @@
 
 #include "base/sse_parser.h"
 #include "model/provider_error.h"
+#include "model/split_characters.h"
 #include "reprise/model_client.h"
 #include "reprise/transport.h"
 
@@ -54,6 +55,8 @@ class ProviderResponse {
 
   // Passes on the provider's name for the request, if a header has one.
   void TellRequestId(const HttpHeaders& headers);
+  // Takes the events that wait for the other half of a character, which does not come any more.
+  void TakeHeld();
   // Ends a batch of network data.
   void EndBatch();
   bool failed() const { return error_.has_value(); }
@@ -69,6 +72,8 @@ class ProviderResponse {
   virtual bool is_over() const { return false; }
 
   void AddText(std::string_view text);
+  // Text with which the model declines to answer.
+  void AddRefusal(std::string_view text);
   // False if the answer would exceed its limit.
   bool AddThinking(std::string_view text);
   // Notes thinking that is not shown.
@@ -95,7 +100,7 @@ class ProviderResponse {
   // or ended for a reason that is not known.
   Result<std::vector<ToolCall>> TakeCalls(ToolCallAssembler& calls, const End& end) const;
   // The error for an answer without content, or with calls, that was refused or filtered.
-  std::optional<Error> StoppedBy(std::string_view truncated) const;
+  static std::optional<Error> StoppedBy(std::string_view truncated);
   // Of two reasons for an answer's end the one with the higher number counts, else the later one.
   static int AlarmOf(std::string_view truncated);
   // The provider's own word for why an answer ended, made displayable.
@@ -105,6 +110,7 @@ class ProviderResponse {
   std::string_view provider() const { return source_.provider; }
   const std::vector<std::string>& used_call_ids() const { return source_.used_call_ids; }
   bool has_text() const { return has_text_; }  // other than thinking
+  bool has_refusal() const { return has_refusal_; }
   bool has_thinking() const { return has_thinking_; }
 
   // Compares texts without keeping them.
@@ -117,6 +123,8 @@ class ProviderResponse {
   };
 
  private:
+  bool TakeWhole(std::string_view data, std::string_view type);
+  bool TakeEach(const std::vector<SplitCharacters::Event>& events);
   void TakeNoObject(std::string_view data);
 
   ModelStream& stream_;
@@ -124,10 +132,12 @@ class ProviderResponse {
   std::size_t bytes_ = 0;  // of the answer so far
   bool progressed_ = false;
   bool has_text_ = false;
+  bool has_refusal_ = false;
   bool has_thinking_ = false;
   bool handed_over_ = false;  // whether this batch produced output
   bool has_content_ = false;  // whether the stream was told so
   std::optional<Error> error_;
+  SplitCharacters split_;
 };
 
 // Reads the HTTP response to a model request and detects its kind: an event stream, JSON (a document, or one per line),

@@ -292,7 +292,7 @@ ToolLessons::Tools ToolLessons::TakenBy(const std::string& model, const std::vec
       beyond.push_back(tool.name);
       continue;
     }
-    taken->push_back({tool.name, tool.description, CompleteSchema(tool.parameters)});
+    taken->push_back({tool.name, tool.description, CompleteSchema(tool.parameters), tool.strict});
   }
   if (!beyond.empty() && beyond != known.beyond) {
     LogWarning("the model provider takes no more tools in a request: the others are left out",
@@ -316,7 +316,8 @@ bool ToolLessons::Learn(const std::string& model, const std::vector<ToolSpec>& s
     return true;
   }
   const ToolSpec* refused = RefusedIn(words, sent);
-  if (refused == nullptr) return false;
+  // Whoever wants a tool strictly is told that it is refused.
+  if (refused == nullptr || refused->strict) return false;
   LogWarning("the model provider refuses a tool's definition: the tool is left out",
              {{"model", model}, {"tool", refused->name}, {"detail", words}});
   known.refused.emplace(refused->name, Utf8Prefix(error.message, kLongestReason));

@@ -77,6 +77,7 @@ def test_tools_resources_and_prompts(mcp, provider):
     listed = mcp.request("tools/list")["tools"]
     assert [t["name"] for t in listed] == ["list_chats", "read_chat", "search", "ask", "approve"]
     assert [t["annotations"]["readOnlyHint"] for t in listed] == [True, True, True, False, False]
+    assert all(t["inputSchema"]["additionalProperties"] is False for t in listed)
     provider.plan(text("hello"))
     mcp.ask("hi")
     resource, = mcp.request("resources/list")["resources"]
@@ -299,6 +300,9 @@ def test_a_failure_is_told(mcp, provider):
                             ({"message": "x", "model": "no/such"}, "no/such"[:2])):
         result = mcp.call("ask", **arguments)
         assert result["isError"] and word in said(result), result
+    for tool, right, wrong in (("ask", {"message": "x"}, "chat"), ("approve", {"chat_id": "c"}, "id"), ("list_chats", {}, "chat_id"), ("read_chat", {"chat_id": "c"}, "Limit"), ("search", {"query": "x"}, "chat")):
+        refused = mcp.call(tool, **right, **{wrong: "sums"})
+        assert refused["isError"] and f'"{wrong}" is no argument of {tool}' in said(refused), refused
     assert mcp.call("read_chat", chat_id="none")["isError"] and mcp.call("search", query="")["isError"] and mcp.call("list_chats", limit=0)["isError"]
 
 

@@ -983,6 +983,129 @@ def test_wishes_are_said_in_the_words_of_the_providers_interface(make_server, pr
     assert say(ask(server, [user("x")], model="newer/scripted", **WISHES)) == "four" and "temperature" not in provider.requests[-1].body
 
 
+STRICT = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+
+
+def function(path, name, **more):
+    members = {"name": name, **more}
+    return {"type": "function", "function": members} if path == "/v1/chat/completions" else {"type": "function", **members}
+
+
+def allowed(path, mode, *names):
+    inner = {"mode": mode, "tools": [function(path, name) for name in names]}
+    return {"type": "allowed_tools", **({"allowed_tools": inner} if path == "/v1/chat/completions" else inner)}
+
+
+@pytest.fixture
+def three(make_server, provider):
+    """A server with a provider of each type; `ask(path, type, **members)` answers with what the client and the provider got."""
+    one = {"base_url": provider.url, "api_key": "${TEST_API_KEY}"}
+    types = {"openai": lambda: text("fine"), "anthropic": lambda: anthropic.message(anthropic.say("fine")), "openai_responses": lambda: responses.message(responses.say("fine"))}
+    server = make_server(config={"providers": {kind: {**one, "type": kind, "base_url": provider.url.removesuffix("/v1") if kind == "anthropic" else provider.url} for kind in types},
+                                 "model": "openai/m", "models": {"anthropic/thinker": {"thinking": 2000}}})
+
+    def asked(path, kind, model="m", **members):
+        provider.requests.clear()
+        provider.answer_with(lambda _: types[kind]())
+        answer = server.client.post(path, asked_by(path, f"{kind}/{model}", **members))
+        return answer, provider.requests[-1].body if provider.requests else None
+    asked.types, asked.server = list(types), server
+    return asked
+
+
+def names_of(tools):
+    return [(tool.get("function") or tool)["name"] for tool in tools or []]
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+def test_a_choice_of_tools_means_what_it_says(three, provider, path):
+    both = [function(path, "read", parameters=STRICT), function(path, "delete", parameters=STRICT)]
+    forced = {"openai": "required", "openai_responses": "required", "anthropic": {"type": "any"}}
+    for kind in three.types:
+        for choice, offered, must in (("auto", ["read", "delete"], None), ("none", [], None), ("required", ["read", "delete"], forced[kind]),
+                                      (allowed(path, "auto", "read"), ["read"], None), (allowed(path, "required", "read"), ["read"], forced[kind]),
+                                      (allowed(path, "auto"), [], None)):
+            answer, sent = three(path, kind, tools=both, tool_choice=choice)
+            assert answer.expect(200) and "X-Left-Out-Parameters" not in answer.headers
+            assert (names_of(sent.get("tools")), sent.get("tool_choice")) == (offered, must), (kind, choice)
+            if path == "/v1/responses":
+                assert answer.json["tool_choice"] == choice and names_of(answer.json["tools"]) == offered
+    wrong = ["bogus", {"type": "bogus"}, {"type": "function"}, {}, 7, ["auto"], function(path, "other"), allowed(path, "auto", "other"), allowed(path, "any", "read"),
+             {"type": "allowed_tools"}, allowed(path, "required")]
+    for choice in wrong:
+        answer, sent = three(path, "openai", tools=both, tool_choice=choice)
+        assert sent is None and answer.error(400)["param"] == "tool_choice", choice
+    provider.answer_with(lambda _: text("fine"))
+    for choice, header in (("auto", "tools"), (allowed(path, "auto", "read"), "tool_choice, tools"), ("none", "tool_choice, tools")):
+        answer = three.server.client.post(path, asked_by(path, "reprise", tools=both, tool_choice=choice)).expect(200)
+        assert ", ".join(sorted(answer.headers["X-Left-Out-Parameters"].split(", "))) == header
+    for choice in ("required", function(path, "read"), allowed(path, "required", "read"), "bogus", {"type": "bogus"}):
+        assert three.server.client.post(path, asked_by(path, "reprise", tools=both, tool_choice=choice)).error(400)["param"] == "tool_choice"
+
+
+def test_what_a_type_of_provider_does_not_do_is_named_or_refused(three, provider):
+    """A row for each wish: what the provider is sent, and what the client is told, by type."""
+    schema = {"type": "json_schema", "name": "o", "strict": True, "schema": STRICT}
+    formats = {CHATS: {"response_format": {"type": "json_schema", "json_schema": {k: v for k, v in schema.items() if k != "type"}}}, RESPONSES: {"text": {"format": schema}}}
+    for path, members in formats.items():
+        assert three(path, "openai", **members)[1]["response_format"]["json_schema"]["schema"] == STRICT
+        assert three(path, "openai_responses", **members)[1]["text"]["format"] == schema
+        assert three(path, "anthropic", **members)[1]["output_config"] == {"format": {"type": "json_schema", "schema": STRICT}}
+        answer, sent = three(path, "anthropic", **({"response_format": {"type": "json_object"}} if path == CHATS else {"text": {"format": {"type": "json_object"}}}))
+        assert sent is None and answer.error(400, "unsupported_value")["param"] == ("response_format" if path == CHATS else "text")
+        for kind in three.types:
+            answer, sent = three(path, kind, tools=[function(path, "f", parameters=STRICT, strict=True), function(path, "g", parameters=STRICT)])
+            assert [(tool.get("function") or tool).get("strict", False) for tool in sent["tools"]] == [True, False], kind
+            if path == RESPONSES:
+                assert [tool["strict"] for tool in answer.expect(200).json["tools"]] == [True, False]
+
+    def left_out(kind, path=CHATS, **members):
+        answer, sent = three(path, kind, **members)
+        return answer.expect(200).headers.get("X-Left-Out-Parameters"), sent
+    assert left_out("openai", stop=["END"])[0] is None and left_out("anthropic", stop=["END"])[0] is None
+    assert left_out("openai_responses", stop=["END"])[0] == "stop"
+    named, sent = left_out("anthropic", stop=["END", " \n"])
+    assert named == "stop" and sent["stop_sequences"] == ["END"]
+    assert left_out("anthropic", temperature=0.3, top_p=0.4)[0] == "top_p"
+    thinker = {"model": "thinker", "tools": [function(CHATS, "f", parameters=STRICT)]}
+    assert left_out("anthropic", **thinker, temperature=0.3, max_tokens=50)[0] == "temperature, max_completion_tokens"
+    named, sent = left_out("anthropic", **thinker, tool_choice="required")
+    assert named is None and sent["tool_choice"] == {"type": "any"} and "thinking" not in sent, "a forced call and thinking exclude each other"
+    for kind in three.types:
+        assert left_out(kind, web_search_options={})[0] == "web_search_options"
+        assert left_out(kind, seed=0, enable_thinking=False)[0] == "seed, enable_thinking"
+        assert left_out(kind, RESPONSES, text={"verbosity": "low"})[0] == "text.verbosity"
+        assert left_out(kind, RESPONSES, text={"verbosity": "medium"})[0] is None
+    provider.answer_with(lambda _: text("fine"))
+    for members, named in (({"text": {"format": schema, "verbosity": "low"}}, "text.format, text.verbosity"), ({"text": {"format": {"type": "text"}}}, None),
+                           ({"temperature": 0}, "temperature")):
+        answer = three.server.client.post(RESPONSES, asked_by(RESPONSES, "reprise", **members)).expect(200)
+        assert answer.headers.get("X-Left-Out-Parameters") == named
+    provider.answer_with(lambda _: failure(400, "Unsupported parameter: 'response_format' is not supported with this model."))
+    for _ in range(2):
+        error = three.server.client.post(CHATS, asked_by(CHATS, "openai/m", **formats[CHATS])).error(400, "provider_bad_request")
+        assert "response_format" in error["message"], "prose would not be what was asked for"
+
+
+def test_a_refusal_is_one(server, provider):
+    def refuses():
+        return Reply([delta({"refusal": "I "}), delta({"refusal": "refuse"}), *ending()])
+    provider.plan(refuses(), refuses(), refuses(), refuses(), refuses())
+    choice = ask(server, [user("x")], model="test/scripted").expect(200, "openai_chat_completion").json["choices"][0]
+    assert (choice["message"]["refusal"], choice["message"]["content"], choice["finish_reason"]) == ("I refuse", None, "stop")
+    told = stream(server, [user("x")], model="test/scripted").rest()
+    assert told._joined("refusal") == "I refuse" and told.text == "" and told.chunks[-1]["choices"][0]["finish_reason"] == "stop"
+    answer = server.client.post("/v1/responses", {"model": "test/scripted", "input": "x"}).expect(200, "openai_response").json
+    assert answer["status"] == "completed" and answer["output"][0]["content"] == [{"type": "refusal", "refusal": "I refuse"}]
+    events = Sse(server, "/v1/responses", {"model": "test/scripted", "input": "x", "stream": True}).rest().chunks
+    for event in events:
+        schemas.check("openai_response_event", event, "openai_" + event["type"].removeprefix("response.").replace(".", "_") + "_event")
+    assert [event.get("delta") or event["refusal"] for event in events if "refusal" in event["type"]] == ["I ", "refuse", "I refuse"]
+    # An agent's text is a stream before its end is known: the end says what it was.
+    choice = ask(server, [user("x")]).expect(200, "openai_chat_completion").json["choices"][0]
+    assert (choice["message"]["content"], choice["finish_reason"]) == ("I refuse", "content_filter")
+
+
 def test_refused_parameters_are_left_out_or_renamed(server, provider):
     provider.plan(failure(400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."), text("one"), text("two"))
     for wanted in ("one", "two"):
@@ -1185,6 +1308,31 @@ def test_from_any_event_of_a_record_on_no_item_begins_in_its_middle(server, prov
         begun = [event["output_index"] for event in told if event["type"] == "response.output_item.added"]
         assert {event["output_index"] for event in told if "output_index" in event} == set(begun), after
         assert told[-1] == {**whole[-1], "sequence_number": told[-1]["sequence_number"]}
+
+
+def test_whoever_reads_on_after_the_end_misses_nothing(server, provider):
+    """From each event on, of the live stream and of the record."""
+    gate = Gate()
+    provider.plan(tools(call("echo", {"text": "x"}), think="so ", say="first "), tools(call("echo", {"text": "y"}), say="second "), text(gate, *"one two three"))
+    live = Sse(server, "/v1/responses", {"model": "reprise", "input": "x", "background": True, "stream": True})
+    name = live.next()["response"]["id"]
+    gate.wait_reached()
+    gate.release()
+    live.rest()
+    record = Sse(server, f"/v1/responses/{name}?stream=true").rest()
+    output = record.chunks[-1]["response"]["output"]
+    assert output == live.chunks[-1]["response"]["output"] and len(live.chunks) > len(record.chunks)
+    assert all(event["sequence_number"] > live.chunks[-1]["sequence_number"] for event in record.chunks), "clients that compare numbers themselves miss nothing"
+    for events in (live.chunks, record.chunks):
+        for at, last in enumerate(events):
+            rest = Sse(server, f"/v1/responses/{name}?stream=true&starting_after={last['sequence_number']}").rest().chunks
+            numbers = [event["sequence_number"] for event in rest]
+            assert numbers == sorted(set(numbers)) and numbers[0] > last["sequence_number"] and rest[-1]["response"]["output"] == output
+            whole = {event["output_index"] for event in events[:at + 1] if event["type"] == "response.output_item.done"}
+            told = {event["output_index"]: event["item"] for event in rest if event["type"] == "response.output_item.done"}
+            begun = [event["output_index"] for event in rest if event["type"] == "response.output_item.added"]
+            assert whole | set(told) == set(range(len(output))) and all(output[index] == item for index, item in told.items()), (at, last)
+            assert {event["output_index"] for event in rest if "output_index" in event} == set(begun), "no item begins in its middle"
 
 
 @pytest.mark.limit(120)

@@ -173,6 +173,35 @@ TEST_CASE("HttpChannel: a broken stream is resumed with Last-Event-ID, and the c
   CHECK(calls == 1);
 }
 
+TEST_CASE("HttpChannel: a stream that was lost is told as that, not as the status of the attempt to resume it",
+          "[mcp]") {
+  for (const bool breaks : {true, false}) {
+    INFO(breaks);
+    McpHttpServer server([&](ScriptedConnection& connection, const ReceivedRequest& request, const Json& message) {
+      if (IsCall(message)) {
+        connection.SendHead("200 OK", "text/event-stream");
+        connection.SendChunk("id: e-1\nretry: 1\ndata: \n\n");
+        if (breaks) {
+          connection.Reset();
+        } else {
+          connection.SendLastChunk();
+        }
+        return true;
+      }
+      if (request.method != "GET" || request.Header("last-event-id").empty()) return false;
+      connection.SendResponse("405 Method Not Allowed", "text/plain", "");
+      return true;
+    });
+    Client client(server.Url());
+    REQUIRE(client.Greet().has_value());
+    const std::string told = client.Call();
+    INFO(told);
+    CHECK(told.starts_with("FAILED: "));
+    CHECK(told.find("405") == std::string::npos);
+    if (!breaks) CHECK(told == "FAILED: the server sent no answer");
+  }
+}
+
 TEST_CASE("HttpChannel: a stream that ends without an answer and without ids is an error", "[mcp]") {
   McpHttpServer server([](ScriptedConnection& connection, auto&, const Json& message) {
     if (!IsCall(message)) return false;

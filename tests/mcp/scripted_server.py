@@ -167,6 +167,9 @@ def call(request):
     elif name == "chatter":
         notice = json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}) + "\n"
         sys.stdout.write(notice * 25000)
+        if request["params"]["arguments"].get("asks"):
+            send({"jsonrpc": "2.0", "id": "late", "method": "roots/list"})
+            return text(request, "refused" if "error" in read_answer("late") else "answered")
         text(request, "done")
     elif name == "given":
         text(request, json.dumps(request["params"]["arguments"]))

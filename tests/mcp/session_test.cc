@@ -365,6 +365,13 @@ TEST_CASE("Session: a flood of notifications before an answer does not lose the 
   CHECK_FALSE(server.session().closed().has_value());
 }
 
+TEST_CASE("Session: a request behind a flood gets an error and not silence", "[mcp]") {
+  StdioSession server("plain");
+  server.Greeted();
+  CHECK(OutputOf(server.Call("chatter", R"({"asks":true})")) == "refused");
+  CHECK_FALSE(server.session().closed().has_value());
+}
+
 TEST_CASE("Session: invalid tools are left out, long lists are cut, circles are detected", "[mcp]") {
   {
     StdioSession server("strange");

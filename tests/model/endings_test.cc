@@ -2,6 +2,8 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "model/anthropic/anthropic_response.h"
@@ -17,6 +19,7 @@ constexpr std::string_view kKey = "sk-ending-123456";
 struct Heard : ModelStream {
   void OnThinking(std::string_view delta) override { thinking += delta; }
   void OnText(std::string_view delta) override { text += delta; }
+  void OnRefusal(std::string_view delta) override { text += "[refuses: " + std::string(delta) + "]"; }
   void OnBatchEnd() override {}
   std::string text, thinking;
 };
@@ -653,6 +656,101 @@ TEST_CASE("Endings: token counts are read in every place", "[model]") {
   CHECK(tokens(R"({"choices":[{"index":0,"delta":{},"usage":{"prompt_tokens":19,"completion_tokens":3}}]})") ==
         expected);
   CHECK(tokens(R"({"choices":[],"x_groq":{"usage":{"prompt_tokens":19,"completion_tokens":3}}})") == expected);
+}
+
+TEST_CASE("Endings: a character in two halves, each in its own delta, is one character", "[endings]") {
+  const auto chat = [](std::string_view text) { return Delta(R"({"content":")" + std::string(text) + "\"}"); };
+  const auto block = [](std::string_view type, std::string_view name, std::string_view text) {
+    return Event(R"({"type":"content_block_delta","index":0,"delta":{"type":")" + std::string(type) + R"(",")" +
+                 std::string(name) + "\":\"" + std::string(text) + "\"}}");
+  };
+  const auto item = [](std::string_view type, std::string_view text, int number) {
+    return Event(R"({"type":"response.)" + std::string(type) +
+                 R"(.delta","output_index":0,"item_id":"m","sequence_number":)" + std::to_string(number) +
+                 R"(,"delta":")" + std::string(text) + "\"}");
+  };
+  const std::string smile = "\xF0\x9F\x98\x80", none = "\xEF\xBF\xBD";
+  const std::string begun = BlockStart(R"({"type":"text","text":""})"), end = kBlockEnd + Stop("end_turn");
+  const std::string done = Event(R"({"type":"response.completed","response":{"status":"completed","output":[]}})");
+  const std::string ping = Event(R"({"type":"ping"})");
+  const std::vector<std::tuple<Kind, std::string, std::string>> cases{
+      {Kind::kChat, chat(R"(a\ud83d)") + chat(R"(\ude00b)") + Finish("stop"), "|a" + smile + "b|"},
+      {Kind::kChat, chat(R"(\ud83d)") + chat(R"(\ude00\ud83d)") + chat(R"(\ude00)") + Finish("stop"),
+       "|" + smile + smile + "|"},
+      {Kind::kChat, chat(R"(a\ud83d)") + chat("b") + Finish("stop"), "|a" + none + "b|"},
+      {Kind::kChat, chat(R"(a\ud83d)") + Finish("stop"), "|a" + none + "|"},
+      {Kind::kChat, chat(R"(a\ud83d)") + kDone, "|a" + none + "|"},
+      {Kind::kChat, chat(R"(a\\ud83d)") + chat("b") + Finish("stop"), R"(|a\ud83db|)"},
+      {Kind::kChat,
+       Delta(R"({"reasoning_content":"\ud83d"})") + Delta(R"({"reasoning_content":"\ude00"})") + kText + Finish("stop"),
+       smile + "|hi|"},
+      {Kind::kChat, ChatCall(R"("{\"a\":\"\ud83d")") + ChatCall(R"("\ude00\"}")") + Finish("tool_calls"),
+       "||f{\"a\":\"" + smile + "\"}"},
+      {Kind::kChat,
+       ChatCall(R"("{\"a\":\"\ud83d")") + ChatCall(R"("{\"b\":1}")", 1) + ChatCall(R"("\ude00\"}")") +
+           Finish("tool_calls"),
+       "||f{\"a\":\"" + smile + "\"}f{\"b\":1}"},
+      {Kind::kMessages,
+       kStart + begun + block("text_delta", "text", R"(\ud83d)") + ping + block("text_delta", "text", R"(\ude00)") +
+           end,
+       "|" + smile + "|"},
+      {Kind::kMessages,
+       kStart + kEmptyBlock + block("input_json_delta", "partial_json", R"({\"a\":\"\ud83d)") +
+           block("input_json_delta", "partial_json", R"(\ude00\"})") + kBlockEnd + Stop("tool_use"),
+       "||f{\"a\":\"" + smile + "\"}"},
+      {Kind::kMessages, kStart + begun + block("text_delta", "text", R"(a\ud83d)") + end, "|a" + none + "|"},
+      {Kind::kResponses, item("output_text", R"(\ud83d)", 1) + item("output_text", R"(\ude00)", 2) + done,
+       "|" + smile + "|"},
+      {Kind::kResponses, item("output_text", R"(\ud83d)", 1) + done, "|" + none + "|"}};
+  for (const auto& [kind, bytes, said] : cases) {
+    INFO(bytes);
+    const Outcome outcome = Read(kind, bytes);
+    CHECK(outcome.ending == "whole");
+    CHECK(outcome.said == said);
+  }
+}
+
+TEST_CASE("Endings: a refusal in the model's words is told as one", "[endings]") {
+  const Outcome chat =
+      Read(Kind::kChat, Delta(R"({"refusal":"I "})") + Delta(R"({"refusal":"won't"})") + Finish("stop"));
+  CHECK(chat.said == "|[refuses: I ][refuses: won't]|");
+  CHECK(chat.ending == "truncated refusal");
+  const std::string part =
+      R"({"type":"message","id":"m","status":"completed","content":[{"type":"refusal","refusal":"No."}]})";
+  const std::string done =
+      Event(R"({"type":"response.completed","response":{"status":"completed","output":[)" + part + "]}}");
+  const std::string delta = Event(R"({"type":"response.refusal.delta","output_index":0,"item_id":"m","delta":"No."})");
+  for (const std::string& events : {done, ItemDone(part) + done, delta + ItemDone(part) + done, delta + done}) {
+    INFO(events);
+    const Outcome outcome = Read(Kind::kResponses, events);
+    CHECK(outcome.said == "|[refuses: No.]|");
+    CHECK(outcome.ending == "truncated refusal");
+  }
+}
+
+TEST_CASE("Endings: an answer that was stopped has no HTTP status in its error", "[endings]") {
+  const std::vector<std::pair<Kind, std::string>> cases{
+      {Kind::kChat, Finish("content_filter")},
+      {Kind::kChat, Finish("model_length")},
+      {Kind::kChat, Finish("insufficient_system_resource")},
+      {Kind::kMessages, kStart + Stop("refusal")},
+      {Kind::kMessages, kStart + Stop("model_context_window_exceeded")},
+      {Kind::kResponses,
+       Event(R"({"type":"response.incomplete","response":{"incomplete_details":{"reason":"content_filter"}}})")}};
+  for (const auto& [kind, bytes] : cases) {
+    INFO(bytes);
+    const Outcome outcome = Read(kind, bytes);
+    CHECK_FALSE(outcome.message.empty());
+    CHECK(outcome.message.find("HTTP") == std::string::npos);
+  }
+}
+
+TEST_CASE("Endings: one event may be as long as an answer", "[endings]") {
+  const std::string text(5'000'000, 'z');
+  CHECK(Read(Kind::kChat, Delta(R"({"content":")" + text + "\"}") + Finish("stop")).said == "|" + text + "|");
+  const Outcome outcome =
+      Read(Kind::kChat, Delta(R"({"content":")" + std::string(9 << 20, 'z') + "\"}") + Finish("stop"));
+  CHECK(outcome.ending == "response_too_large");
 }
 
 }  // namespace

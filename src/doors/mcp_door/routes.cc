@@ -224,6 +224,7 @@ class McpRoute {
     if (!arguments.is_object()) {
       return ErrorTo(asked.message.id, Unknown("\"arguments\" must be an object"));
     }
+    if (const auto known = CheckNames(name, arguments); !known) return Done(asked, Refusal(known.error()));
     if (name == "ask") return Ask(asked, arguments);
     if (name == "approve") return Approve(asked, arguments);
     const auto result = name == "list_chats"  ? ListChats(arguments)
@@ -310,7 +311,11 @@ class McpRoute {
     if (TextMember(asked.message.params, "name") != kChatPrompt) {
       return ErrorTo(asked.message.id, Unknown("there is no such prompt"));
     }
-    const auto chat = ChatId::Parse(TextMember(MemberOf(asked.message.params, "arguments"), "chat_id"));
+    const Json& arguments = MemberOf(asked.message.params, "arguments");
+    for (const auto& [name, value] : arguments.items()) {
+      if (name != "chat_id") return ErrorTo(asked.message.id, Unknown("the prompt has only the argument chat_id"));
+    }
+    const auto chat = ChatId::Parse(TextMember(arguments, "chat_id"));
     const auto text = chat ? Transcript(*chat, kMostInteractions) : Fail(chat.error());
     if (!text) return ErrorTo(asked.message.id, Unknown(text.error().message));
     Json said = {{"role", "user"}, {"content", {{"type", "text"}, {"text", *text}}}};

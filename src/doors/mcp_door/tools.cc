@@ -3,9 +3,12 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/text.h"
+
 namespace reprise::mcp_door {
 namespace {
 
+constexpr std::size_t kLongestName = 60;  // quoted
 constexpr std::string_view kChats = "reprise://chats/";
 
 Json Object(Json properties, Json required) {
@@ -17,6 +20,7 @@ Json Count(const char* description, int most) {
 }
 
 Json Tool(const char* name, const char* title, const char* description, bool reads, Json input, Json output) {
+  input["additionalProperties"] = false;
   Json annotations = {{"title", title}, {"readOnlyHint", reads}};
   if (!reads) annotations.update({{"destructiveHint", true}, {"idempotentHint", false}, {"openWorldHint", true}});
   Json tool = {{"name", name},
@@ -82,6 +86,21 @@ Json ToolList() {
             "decides. For a chat that list_chats "
             "shows as waiting or running.",
             /*reads=*/false, Object({{"chat_id", Text("the chat")}}, Json::array({"chat_id"})), Answered())});
+}
+
+Result<void> CheckNames(const std::string& tool, const Json& arguments) {
+  for (const Json& each : ToolList()) {
+    if (each["name"] != tool) continue;
+    const Json& known = each["inputSchema"]["properties"];
+    std::string names;
+    for (const auto& [name, schema] : known.items()) names += (names.empty() ? "" : ", ") + name;
+    for (const auto& [name, value] : arguments.items()) {
+      if (known.contains(name)) continue;
+      return Fail(Wrong(std::string(Utf8Prefix(name, kLongestName)).c_str(),
+                        "is no argument of " + tool + ", which has: " + names));
+    }
+  }
+  return {};
 }
 
 Result<std::optional<std::string>> TextIn(const Json& arguments, const char* name) {

@@ -14,6 +14,8 @@ Json ToolList();
 bool IsTool(const std::string& name);
 
 // Read the arguments of a call. kInvalidArgument: the message names the argument.
+// `tool` has an argument of each of these names.
+Result<void> CheckNames(const std::string& tool, const Json& arguments);
 Result<std::string> NeededText(const Json& arguments, const char* name);
 Result<std::optional<std::string>> TextIn(const Json& arguments, const char* name);
 Result<std::int64_t> NumberIn(const Json& arguments, const char* name, std::int64_t usual, std::int64_t most);

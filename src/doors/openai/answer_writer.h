@@ -44,6 +44,8 @@ class AnswerWriter {
   virtual void Begin(const AnswerHead& head, std::string& out) = 0;
   virtual void Thinking(std::string_view escaped, std::string& out) = 0;
   virtual void Text(std::string_view escaped, std::string& out) = 0;
+  // Text with which the model declines to answer.
+  virtual void Refusal(std::string_view escaped, std::string& out) { Text(escaped, out); }
   // The citations of `text`, which has just been written.
   virtual void Cite(const std::string& text, const std::vector<Citation>& citations, std::string& out) = 0;
   // A call by a model alone, for its client to run.

@@ -45,6 +45,11 @@ class ChatCompletionWriter final : public AnswerWriter {
     Piece("content", text_, escaped, out);
   }
 
+  void Refusal(std::string_view escaped, std::string& out) override {
+    refuses_ = true;
+    Piece("refusal", refusal_, escaped, out);
+  }
+
   void Cite(const std::string& text, const std::vector<Citation>& citations, std::string& out) override {
     const std::int64_t begin = std::max<std::int64_t>(0, characters_ - CharactersIn(text));
     std::string list;
@@ -78,7 +83,9 @@ class ChatCompletionWriter final : public AnswerWriter {
   }
 
   void End(const AnswerEnd& end, std::string& out) override {
-    const std::string finish(FinishReason(end, calls_count_ > 0));
+    // A refusal in the model's own words is a whole answer.
+    const bool is_refusal = refuses_ && end.truncated == "refusal";
+    const std::string finish(is_refusal ? "stop" : FinishReason(end, calls_count_ > 0));
     if (!stream_) return WriteWhole(end, finish, out);
     if (end.failure) {
       out += "data: {\"error\":" + OpenAiErrorObject(*end.failure) + "}\n\n";
@@ -108,10 +115,10 @@ class ChatCompletionWriter final : public AnswerWriter {
   void EndChunk(std::string& out) const { out += include_usage_ ? ",\"usage\":null}\n\n" : "}\n\n"; }
 
   void WriteWhole(const AnswerEnd& end, const std::string& finish, std::string& out) const {
-    const bool says_nothing = text_.empty() && !calls_.empty();
+    const bool says_nothing = text_.empty() && (!calls_.empty() || refuses_);
     out += head_ + ",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":";
     out += says_nothing ? "null" : "\"" + text_ + "\"";
-    out += ",\"refusal\":null";
+    out += ",\"refusal\":" + (refuses_ ? "\"" + refusal_ + "\"" : "null");
     if (!annotations_.empty()) out += ",\"annotations\":[" + annotations_ + "]";
     if (!thinking_.empty()) out += ",\"reasoning_content\":\"" + thinking_ + "\"";
     if (!calls_.empty()) out += ",\"tool_calls\":[" + calls_ + "]";
@@ -120,9 +127,10 @@ class ChatCompletionWriter final : public AnswerWriter {
 
   const bool stream_, include_usage_;
   const std::string model_;
-  std::string head_;                                   // the beginning of all chunks
-  std::string text_, thinking_, calls_, annotations_;  // of an answer that is no stream
-  std::int64_t characters_ = 0;                        // of the text so far
+  std::string head_;                                             // the beginning of all chunks
+  std::string text_, refusal_, thinking_, calls_, annotations_;  // of an answer that is no stream
+  bool refuses_ = false;
+  std::int64_t characters_ = 0;  // of the text so far
   int calls_count_ = 0;
 };
 

@@ -10,18 +10,14 @@
 #include "base/try.h"
 #include "domain/file_kind.h"
 #include "doors/openai/request_members.h"
+#include "doors/openai/request_tools.h"
 
 namespace reprise::openai {
 namespace {
 
 constexpr std::string_view kAgent = "reprise";
 constexpr std::string_view kFilesOnly = "(see the attached files)";
-constexpr std::size_t kMostFiles = 20;    // in one message
-constexpr std::size_t kMostOfAType = 40;  // bytes of a type, which may be any text, in messages
-
-Error WrongType(std::string_view param, const char* type) {
-  return Invalid("invalid_member", "\"" + std::string(param) + "\" must be " + type, param);
-}
+constexpr std::size_t kMostFiles = 20;  // in one message
 
 Result<std::optional<std::string>> Text(const Json& object, const char* name) {
   const Json& value = MemberOf(object, name);
@@ -308,72 +304,6 @@ Result<void> TakeFormat(const Json& format, const char* param, ModelWishes& wish
   return {};
 }
 
-// The name by which the model knows a tool of a namespace.
-std::string JoinedName(const std::string& name_space, const std::string& name) {
-  if (name_space.empty()) return name;
-  return name_space + (name_space.ends_with("__") ? "" : "__") + name;
-}
-
-// {"type":"function","function":{...}} of Chat Completions, or with the members beside the type for Responses. Tools of
-// other types are left out, because only OpenAI's own provider could run them.
-Result<void> TakeTool(const Json& tool, const std::string& name_space, OpenAiRequest& request) {
-  const std::string type = TextMember(tool, "type");
-  const Json& inner = MemberOf(tool, "tools");
-  if (type == "namespace" && name_space.empty() && inner.is_array()) {
-    const std::string name = TextMember(tool, "name");
-    if (name.empty()) return Fail(Invalid("invalid_member", "a namespace must have a \"name\"", "tools"));
-    for (const Json& each : inner) TRY(TakeTool(each, name, request));
-    request.namespaces.push_back(DumpJson(tool));
-    return {};
-  }
-  if (type != "function") {
-    request.left_out_tools.emplace_back(Utf8Prefix(type, kMostOfAType));
-    return {};
-  }
-  const Json& function = tool.contains("function") ? MemberOf(tool, "function") : tool;
-  const std::string name = TextMember(function, "name");
-  if (name.empty()) return Fail(Invalid("invalid_member", "a tool must have a \"name\"", "tools"));
-  const Json& parameters = MemberOf(function, "parameters");
-  request.tools.push_back({JoinedName(name_space, name), TextMember(function, "description"),
-                           parameters.is_object() ? DumpJson(parameters) : R"({"type":"object","properties":{}})"});
-  if (!name_space.empty()) request.namespaced[request.tools.back().name] = {name_space, name};
-  return {};
-}
-
-Result<void> ReadTools(const Json& body, OpenAiRequest& request) {
-  const Json& choice = MemberOf(body, "tool_choice");
-  const bool is_forced = choice.is_object() || choice == "required";
-  if (request.is_agent && is_forced) {
-    return Fail(Invalid("unsupported_value", "an agent chooses its tools itself; ask the model alone to force a call",
-                        "tool_choice"));
-  }
-  const Json& tools = MemberOf(body, "tools");
-  if (tools.is_null()) {
-    if (is_forced)
-      return Fail(Invalid("invalid_member", "\"tool_choice\" needs \"tools\" to choose from", "tool_choice"));
-    return {};
-  }
-  const bool are_objects =
-      tools.is_array() && std::all_of(tools.begin(), tools.end(), [](const Json& each) { return each.is_object(); });
-  if (!are_objects) return Fail(WrongType("tools", "an array of objects"));
-  if (request.is_agent || choice == "none") return {};
-  request.wishes.must_call = is_forced;
-  if (choice.is_object()) {
-    request.wishes.must_call_tool =
-        TextMember(choice.contains("function") ? MemberOf(choice, "function") : choice, "name");
-  }
-  for (const Json& each : tools) TRY(TakeTool(each, "", request));
-  if (is_forced && request.tools.empty()) {
-    return Fail(Invalid("unsupported_value", "\"tool_choice\" has no function to choose from", "tool_choice"));
-  }
-  const std::string chosen = choice.is_object() ? TextMember(choice, "type") : "";
-  const auto& left_out = request.left_out_tools;
-  if (!chosen.empty() && std::find(left_out.begin(), left_out.end(), chosen) != left_out.end()) {
-    return Fail(Invalid("unsupported_value", "tools of the type \"" + chosen + "\" are not supported", "tool_choice"));
-  }
-  return {};
-}
-
 Result<Json> ReadCommon(std::string_view text, Interface interface, OpenAiRequest& request) {
   auto body = TRY(ParseJson(text.empty() ? "{}" : text));
   if (!body.is_object()) return Fail(Invalid("invalid_body", "the body must be a JSON object", ""));
@@ -385,6 +315,7 @@ Result<Json> ReadCommon(std::string_view text, Interface interface, OpenAiReques
   request.is_agent = *model == kAgent || model->starts_with(std::string(kAgent) + "/");
   if (!request.is_agent) request.model = *model;
   if (request.is_agent && *model != kAgent) request.model = model->substr(kAgent.size() + 1);
+  request.interface = interface;
   request.left_out_members = TRY(LeftOutMembers(body, interface, request.is_agent));
   request.stream = TRY(Flag(body, "stream"));
   const Json& metadata = MemberOf(body, "metadata");
@@ -548,6 +479,10 @@ std::optional<InteractionRef> ParseResponseId(std::string_view id) {
   const auto interaction = InteractionId::Parse(id.substr(number + 1));
   if (!chat || !interaction) return std::nullopt;
   return InteractionRef{*chat, *interaction};
+}
+
+Error WrongType(std::string_view param, const char* type) {
+  return Invalid("invalid_member", "\"" + std::string(param) + "\" must be " + type, param);
 }
 
 Error ParamError(ErrorCode code, std::string reason, std::string message, std::string_view param) {

@@ -10,6 +10,7 @@
 
 #include "doors/conversations.h"
 #include "doors/door.h"
+#include "doors/openai/request_members.h"
 #include "reprise/engine.h"
 #include "reprise/message.h"
 #include "reprise/model_client.h"
@@ -20,6 +21,7 @@
 namespace reprise::openai {
 
 struct OpenAiRequest {
+  Interface interface = Interface::kChatCompletions;
   // True for an agent (`reprise`, `reprise/PROVIDER/NAME`), false for a model alone.
   bool is_agent = false;
   std::string asked_model{};  // as the client wrote it
@@ -55,6 +57,7 @@ struct OpenAiRequest {
   std::map<std::string, NamespacedTool> namespaced{};
   std::vector<std::string> namespaces{};      // as the client sent them: JSON objects
   std::vector<std::string> left_out_tools{};  // types of tools that only a provider could run
+  std::string tool_choice = "\"auto\"";       // JSON, as the client sent it
   ModelWishes wishes{};
 };
 
@@ -81,5 +84,8 @@ Error ParamError(ErrorCode code, std::string reason, std::string message, std::s
 inline Error Invalid(std::string reason, std::string message, std::string_view param) {
   return ParamError(ErrorCode::kInvalidArgument, std::move(reason), std::move(message), param);
 }
+
+// Invalid, because the member must be `type`.
+Error WrongType(std::string_view param, const char* type);
 
 }  // namespace reprise::openai

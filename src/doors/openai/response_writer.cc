@@ -24,17 +24,6 @@ std::string FormatJson(const ModelWishes& wishes) {
   return out;
 }
 
-std::string ChoiceJson(const ModelWishes& wishes) {
-  if (!wishes.must_call) return "\"auto\"";
-  if (wishes.must_call_tool.empty()) return "\"required\"";
-  std::string out;
-  AppendJsonObject(out, [&](JsonObjectWriter& json) {
-    json["type"] = std::string_view("function");
-    json["name"] = wishes.must_call_tool;
-  });
-  return out;
-}
-
 std::string ToolsJson(const OpenAiRequest& request) {
   std::string out = "[";
   for (const std::string& each : request.namespaces) out.append(out.size() > 1 ? "," : "").append(each);
@@ -46,7 +35,7 @@ std::string ToolsJson(const OpenAiRequest& request) {
       json["name"] = tool.name;
       json["description"] = tool.description;
       json.Name("parameters") += tool.parameters;
-      json["strict"] = false;
+      json["strict"] = tool.strict;
     });
   }
   return out + "]";
@@ -69,6 +58,10 @@ std::string ResponseUsage(const TokenUsage& usage) {
 // Items of the output follow one another; each is open until one of another kind begins.
 class ResponseWriter final : public AnswerWriter {
  public:
+  // A record has fewer events than were sent live. Its numbers begin above all live ones, so a client that has begun
+  // with the live stream gets each item of the record, from its beginning. They fit 32 bits, as in some libraries.
+  static constexpr std::uint64_t kFirstOfRecord = std::uint64_t{1} << 30;
+
   explicit ResponseWriter(const OpenAiRequest& request)
       : stream_(request.stream),
         background_(request.background),
@@ -81,8 +74,10 @@ class ResponseWriter final : public AnswerWriter {
         previous_(request.previous_response_id),
         conversation_(request.continues ? request.chat_name : std::nullopt),
         tools_(ToolsJson(request)),
+        tool_choice_(request.tool_choice),
         namespaced_(request.namespaced),
-        wishes_(request.wishes) {}
+        wishes_(request.wishes),
+        sequence_(request.is_record ? kFirstOfRecord : 0) {}
 
   void Begin(const AnswerHead& head, std::string& out) override {
     head_ = head;
@@ -93,6 +88,11 @@ class ResponseWriter final : public AnswerWriter {
 
   void Thinking(std::string_view escaped, std::string& out) override { Piece(Kind::kReasoning, escaped, out); }
   void Text(std::string_view escaped, std::string& out) override { Piece(Kind::kMessage, escaped, out); }
+
+  void Refusal(std::string_view escaped, std::string& out) override {
+    refuses_ = true;
+    Piece(Kind::kRefusal, escaped, out);
+  }
 
   void Cite(const std::string& text, const std::vector<Citation>& citations, std::string& out) override {
     if (open_ != Kind::kMessage) return;
@@ -134,7 +134,9 @@ class ResponseWriter final : public AnswerWriter {
   }
 
   void End(const AnswerEnd& end, std::string& out) override {
-    const bool is_whole = end.status == InteractionStatus::kCompleted && end.truncated.empty();
+    // A refusal in the model's own words is a whole answer.
+    const bool is_cut = !end.truncated.empty() && !(refuses_ && end.truncated == "refusal");
+    const bool is_whole = end.status == InteractionStatus::kCompleted && !is_cut;
     const bool is_running = !IsFinished(end.status) && !end.failure;
     const char* status = end.failure                                               ? "failed"
                          : is_running                                              ? "in_progress"
@@ -154,7 +156,7 @@ class ResponseWriter final : public AnswerWriter {
   }
 
  private:
-  enum class Kind { kNone, kReasoning, kMessage };
+  enum class Kind { kNone, kReasoning, kMessage, kRefusal };
 
   std::string ItemId(const char* prefix) const { return prefix + head_.name + "_" + std::to_string(index_); }
 
@@ -168,7 +170,7 @@ class ResponseWriter final : public AnswerWriter {
   void Added(const std::string& item, std::string& out) {
     const bool has_it = starting_after_ && sequence_ <= *starting_after_;
     Event("response.output_item.added", "\"output_index\":" + std::to_string(index_) + ",\"item\":" + item, out);
-    // A record's numbers differ from the live stream's, so the client may never have got this item's beginning.
+    // A client that continues within a record's item may not know its beginning (it is another connection's).
     is_left_out_ = is_record_ && has_it;
   }
   void Done(const std::string& item, std::string& out) {
@@ -192,6 +194,7 @@ class ResponseWriter final : public AnswerWriter {
   }
   std::string Part(const std::string& text) const {
     if (open_ == Kind::kReasoning) return "{\"type\":\"reasoning_text\",\"text\":\"" + text + "\"}";
+    if (open_ == Kind::kRefusal) return "{\"type\":\"refusal\",\"refusal\":\"" + text + "\"}";
     return "{\"type\":\"output_text\",\"text\":\"" + text + "\",\"annotations\":[" + annotations_ +
            "],\"logprobs\":[]}";
   }
@@ -212,7 +215,10 @@ class ResponseWriter final : public AnswerWriter {
            "\",\"output_index\":" + std::to_string(index_) + ",\"content_index\":0";
   }
   std::string TextEvent(const char* step) const {
-    return (open_ == Kind::kReasoning ? "response.reasoning_text." : "response.output_text.") + std::string(step);
+    const char* begin = open_ == Kind::kReasoning ? "response.reasoning_text."
+                        : open_ == Kind::kRefusal ? "response.refusal."
+                                                  : "response.output_text.";
+    return begin + std::string(step);
   }
 
   void Piece(Kind kind, std::string_view escaped, std::string& out) {
@@ -240,7 +246,8 @@ class ResponseWriter final : public AnswerWriter {
       SummaryEvent("text.done", "\"text\":\"" + text_ + "\"", out);
       SummaryEvent("part.done", "\"part\":" + Summary(text_), out);
       const char* logprobs = open_ == Kind::kMessage ? ",\"logprobs\":[]" : "";
-      Event(TextEvent("done"), Place() + ",\"text\":\"" + text_ + "\"" + logprobs, out);
+      const char* name = open_ == Kind::kRefusal ? ",\"refusal\":\"" : ",\"text\":\"";
+      Event(TextEvent("done"), Place() + name + text_ + "\"" + logprobs, out);
       Event("response.content_part.done", Place() + ",\"part\":" + Part(text_), out);
     }
     open_ = Kind::kNone;
@@ -273,7 +280,7 @@ class ResponseWriter final : public AnswerWriter {
       json.Name("output") += "[" + items_ + "]";
       json.Name("error") += end.failure ? OpenAiErrorObject(*end.failure) : "null";
       json.Name("tools") += tools_;
-      json.Name("tool_choice") += ChoiceJson(wishes_);
+      json.Name("tool_choice") += tool_choice_;
       json["truncation"] = std::string_view("disabled");
       json["parallel_tool_calls"] = true;
       json.Name("text") += "{\"format\":" + FormatJson(wishes_) + "}";
@@ -314,11 +321,12 @@ class ResponseWriter final : public AnswerWriter {
   bool is_left_out_ = false;  // the open item, whose beginning the client did not get
   const std::string model_, instructions_, metadata_;
   const std::optional<std::string> previous_, conversation_;
-  const std::string tools_;
+  const std::string tools_, tool_choice_;
   const std::map<std::string, OpenAiRequest::NamespacedTool> namespaced_;
   const ModelWishes wishes_;
+  bool refuses_ = false;
   AnswerHead head_;
-  std::uint64_t sequence_ = 0;
+  std::uint64_t sequence_;
   std::size_t index_ = 0;  // of the open item, or of the next one
   Kind open_ = Kind::kNone;
   std::string text_, annotations_;  // of the open item

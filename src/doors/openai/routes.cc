@@ -70,6 +70,7 @@ class ModelAnswer final : public ModelStream, public std::enable_shared_from_thi
 
   void OnThinking(std::string_view delta) override { writer_->Thinking(Escaped(delta), out_); }
   void OnText(std::string_view delta) override { writer_->Text(Escaped(delta), out_); }
+  void OnRefusal(std::string_view delta) override { writer_->Refusal(Escaped(delta), out_); }
   void OnBatchEnd() override { Send(); }
 
  private:
@@ -184,11 +185,30 @@ class AnswerRoute {
       : door_(door), make_writer_(make_writer), notes_(std::move(notes)) {}
 
   Result<Outcome> Answer(const Request& request, OpenAiRequest asked) const {
-    return asked.is_agent ? AskAgent(request, std::move(asked)) : AskModel(request, asked);
+    return asked.is_agent ? AskAgent(request, std::move(asked)) : AskModel(request, std::move(asked));
   }
 
  private:
-  Result<Outcome> AskModel(const Request& request, const OpenAiRequest& asked) const {
+  // Notes the wishes that the model's provider does not grant. Without a format or a forced call the answer would be of
+  // another form than the client reads, so these are refused.
+  Result<void> CheckWishes(OpenAiRequest& asked) const {
+    const auto model = TRY(door_.engine.models().Resolve(asked.model));
+    for (const Wish wish : model.client->LeftOut(model.model, asked.wishes)) {
+      const std::string name(NameOf(wish, asked.interface));
+      if (wish == Wish::kFormat || wish == Wish::kForcedCall) {
+        return Fail(Invalid("unsupported_value", "this model does not support \"" + name + "\" with this value", name));
+      }
+      asked.left_out_members.push_back(name);
+      // A response tells what was heeded.
+      if (wish == Wish::kTemperature) asked.wishes.temperature.reset();
+      if (wish == Wish::kTopP) asked.wishes.top_p.reset();
+      if (wish == Wish::kMaxOutputTokens) asked.wishes.max_output_tokens = 0;
+    }
+    return {};
+  }
+
+  Result<Outcome> AskModel(const Request& request, OpenAiRequest asked) const {
+    if (auto checked = CheckWishes(asked); !checked) return Refusal(std::move(checked.error()));
     const auto answer = std::make_shared<ModelAnswer>(asked, make_writer_(asked));
     if (auto begun = answer->Begin(door_.engine, asked, TraceParentOf(request)); !begun) {
       return Refusal(std::move(begun.error()));

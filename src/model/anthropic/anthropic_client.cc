@@ -120,6 +120,16 @@ ModelFacts WithLesson(ModelFacts facts, const Lesson& lesson) {
   return facts;
 }
 
+// A forced call and thinking exclude each other.
+ModelFacts WithWishes(ModelFacts facts, const ModelWishes* wishes) {
+  if (wishes == nullptr || !wishes->must_call) return facts;
+  facts.thinking = ThinkingMode::kOff;
+  facts.effort = Effort::kDefault;
+  return facts;
+}
+
+bool ThinksByDefault(const std::string& model) { return BuiltInFacts(model).thinking == ThinkingMode::kAdaptive; }
+
 }  // namespace
 
 AnthropicClient::AnthropicClient(Transport& transport, AnthropicOptions options)
@@ -152,13 +162,13 @@ void AnthropicClient::Generate(const ModelRequest& asked, ModelStream& stream, s
       asked.messages, {.unique_call_ids = true, .joins_answers = true, .with_blocks_of = options_.provider});
   const ToolLessons::Tools told = tools_->TakenBy(asked.model, asked.tools);
   const ModelRequest request = WithHistoryAndTools(asked, mended ? *mended : asked.messages, *told);
-  ModelFacts facts = WithLesson(FactsOf(request.model, request.effort), lesson);
+  ModelFacts facts = WithLesson(WithWishes(FactsOf(request.model, request.effort), request.wishes), lesson);
   if (lesson.wants_thoughts && CallsWithoutThought(request.messages, options_.provider)) {
     facts.thinking = ThinkingMode::kOff;
     facts.effort = Effort::kDefault;
   }
   const bool thinks = facts.thinking == ThinkingMode::kAdaptive || facts.thinking == ThinkingMode::kBudget;
-  const ThinkingWays ways{.says_off = BuiltInFacts(request.model).thinking == ThinkingMode::kAdaptive,
+  const ThinkingWays ways{.says_off = ThinksByDefault(request.model),
                           .sends_thoughts = !lesson.forgets_thoughts && (thinks || !lesson.binds_thoughts),
                           .sends_unsigned = !lesson.wants_signatures,
                           .drops_foreign = thinks && lesson.binds_thoughts && !lesson.forgets_thoughts};
@@ -185,6 +195,11 @@ void AnthropicClient::Generate(const ModelRequest& asked, ModelStream& stream, s
            tools->Learn(model, *told, error);
   };
   SendModelRequest(transport_, std::move(http), reader, std::move(stop), std::move(learns), std::move(done));
+}
+
+std::vector<Wish> AnthropicClient::LeftOut(const std::string& model, const ModelWishes& wishes) const {
+  const ModelFacts facts = WithLesson(WithWishes(FactsOf(model, Effort::kDefault), &wishes), lessons_->Of(model));
+  return LeftOutOfMessages(wishes, facts, {.says_off = ThinksByDefault(model)});
 }
 
 void AnthropicClient::ListModels(std::stop_token stop, Listed done) {

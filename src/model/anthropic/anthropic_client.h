@@ -41,6 +41,7 @@ class AnthropicClient : public ModelClient {
   bool makes_drafts() const override { return true; }
   std::vector<std::string> KnownModels() const override { return options_.models; }
   std::vector<LeftOutTool> LeftOutTools() const override { return tools_->LeftOut(); }
+  std::vector<Wish> LeftOut(const std::string& model, const ModelWishes& wishes) const override;
   void ListModels(std::stop_token stop, Listed done) override;
 
   struct Lessons;  // in the source file

@@ -313,6 +313,7 @@ void AppendTools(std::string& out, const std::vector<ToolSpec>& tools, const Web
     AppendJsonString(out, tool.description);
     out += R"(,"input_schema":)";
     out += tool.parameters.empty() ? R"({"type":"object","properties":{}})" : tool.parameters;
+    if (tool.strict) out += R"(,"strict":true)";
     if (&tool == &tools.back()) out += mark;
     out += '}';
   }
@@ -324,18 +325,27 @@ void AppendBinding(std::string& out, const ThinkingWays& ways) {
   if (ways.drops_foreign) out += R"(,"block_binding":{"prefix_mismatch_behavior":"drop_block"})";
 }
 
-// A thinking model rejects sampling settings. No response format is accepted by every model.
-void AppendWishes(std::string& out, const ModelWishes& wishes, bool thinks) {
-  if (wishes.temperature && !thinks) {
+bool Thinks(const ModelFacts& facts) {
+  return facts.thinking == ThinkingMode::kAdaptive || facts.thinking == ThinkingMode::kBudget;
+}
+
+// max_tokens includes the budget for thinking, and must leave room for the answer.
+std::int64_t LeastTokens(const ModelFacts& facts) {
+  if (facts.thinking != ThinkingMode::kBudget) return 0;
+  return facts.thinking_budget + std::min(facts.thinking_budget, kLeastAnswer);
+}
+
+void AppendWishes(std::string& out, const ModelWishes& wishes, const std::vector<Wish>& left_out) {
+  const auto is_sent = [&](Wish wish) { return std::find(left_out.begin(), left_out.end(), wish) == left_out.end(); };
+  if (wishes.temperature && is_sent(Wish::kTemperature)) {
     out += ",\"temperature\":" + DumpJson(std::min(1.0, *wishes.temperature));  // OpenAI's go to 2
-  } else if (wishes.top_p && !thinks) {                                         // the API rejects both together
-    out += ",\"top_p\":" + DumpJson(*wishes.top_p);
   }
+  if (wishes.top_p && is_sent(Wish::kTopP)) out += ",\"top_p\":" + DumpJson(*wishes.top_p);
   std::vector<std::string> stop;
   std::copy_if(wishes.stop.begin(), wishes.stop.end(), std::back_inserter(stop),
-               [](const std::string& text) { return !IsBlank(text); });  // the API rejects blank ones
+               [](const std::string& text) { return !IsBlank(text); });
   if (!stop.empty()) out += ",\"stop_sequences\":" + DumpJson(stop);
-  if (!wishes.must_call || thinks) return;
+  if (!wishes.must_call) return;
   if (wishes.must_call_tool.empty()) {
     out += R"(,"tool_choice":{"type":"any"})";
     return;
@@ -351,9 +361,6 @@ void AppendThinking(std::string& out, const ModelFacts& facts, const ThinkingWay
     out += R"(,"thinking":{"type":"adaptive","display":"summarized")";
     AppendBinding(out, ways);
     out += '}';
-    if (facts.effort != Effort::kDefault) {
-      out += R"(,"output_config":{"effort":")" + std::string(ToString(facts.effort)) + R"("})";
-    }
   }
   if (facts.thinking == ThinkingMode::kBudget) {
     out += R"(,"thinking":{"type":"enabled","budget_tokens":)" + std::to_string(facts.thinking_budget);
@@ -361,6 +368,17 @@ void AppendThinking(std::string& out, const ModelFacts& facts, const ThinkingWay
     out += '}';
   }
   if (facts.thinking == ThinkingMode::kOff && ways.says_off) out += R"(,"thinking":{"type":"disabled"})";
+}
+
+void AppendOutputConfig(std::string& out, const ModelFacts& facts, const ModelWishes* wishes) {
+  std::string members;
+  if (facts.thinking == ThinkingMode::kAdaptive && facts.effort != Effort::kDefault) {
+    members += R"(,"effort":")" + std::string(ToString(facts.effort)) + '"';
+  }
+  if (wishes != nullptr && wishes->format == ModelWishes::Format::kSchema) {
+    members += R"(,"format":{"type":"json_schema","schema":)" + wishes->schema + '}';
+  }
+  if (!members.empty()) out += R"(,"output_config":{)" + members.substr(1) + '}';
 }
 
 // Slightly above the final size of ordinary text, where one character in thirty is escaped.
@@ -388,6 +406,21 @@ ModelFacts WithEffort(ModelFacts facts) {
   return facts;
 }
 
+std::vector<Wish> LeftOutOfMessages(const ModelWishes& wishes, const ModelFacts& facts, const ThinkingWays& ways) {
+  std::vector<Wish> left_out;
+  const bool takes_sampling = !Thinks(facts) && !(ways.says_off && wishes.must_call);
+  if (wishes.temperature && !takes_sampling) left_out.push_back(Wish::kTemperature);
+  if (wishes.top_p && (!takes_sampling || wishes.temperature)) left_out.push_back(Wish::kTopP);
+  const std::int64_t most = wishes.max_output_tokens;
+  if (most > 0 && most < LeastTokens(facts)) left_out.push_back(Wish::kMaxOutputTokens);
+  if (std::any_of(wishes.stop.begin(), wishes.stop.end(), [](const std::string& text) { return IsBlank(text); })) {
+    left_out.push_back(Wish::kStop);
+  }
+  if (wishes.format == ModelWishes::Format::kJson) left_out.push_back(Wish::kFormat);
+  if (wishes.must_call && Thinks(facts)) left_out.push_back(Wish::kForcedCall);
+  return left_out;
+}
+
 std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& facts, std::string_view provider,
                                  const ThinkingWays& ways, const SearchWays& search) {
   const std::string_view mark = CacheMarkOf(facts);
@@ -398,17 +431,15 @@ std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& 
   if (request.wishes != nullptr && request.wishes->max_output_tokens > 0) {
     max_tokens = std::min(max_tokens, request.wishes->max_output_tokens);
   }
-  // max_tokens includes the budget, and must leave room for the answer.
-  if (facts.thinking == ThinkingMode::kBudget)
-    max_tokens = std::max(max_tokens, facts.thinking_budget + std::min(facts.thinking_budget, kLeastAnswer));
+  max_tokens = std::max(max_tokens, LeastTokens(facts));
   std::string out;
   out.reserve(EstimateAnthropicSize(request));
   out += R"({"model":)";
   AppendJsonString(out, request.model);
   out += R"(,"max_tokens":)" + std::to_string(max_tokens);
   AppendThinking(out, facts, ways);
-  const bool thinks = facts.thinking == ThinkingMode::kAdaptive || facts.thinking == ThinkingMode::kBudget;
-  if (request.wishes != nullptr) AppendWishes(out, *request.wishes, thinks);
+  AppendOutputConfig(out, facts, request.wishes);
+  if (request.wishes != nullptr) AppendWishes(out, *request.wishes, LeftOutOfMessages(*request.wishes, facts, ways));
   AppendTools(out, request.tools, search.offered, mark);
   AppendSystem(out, request, mark);
   AppendMessages(out, request, provider, mark, ways, search);

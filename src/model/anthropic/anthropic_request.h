@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reprise/model_client.h"
 #include "reprise/options.h"
@@ -20,6 +21,10 @@ struct ThinkingWays {
   bool drops_foreign = false;  // the server ignores thinking whose preceding messages have changed
 };
 
+// What the interface does not have of these wishes: blank stop texts, JSON without a schema, temperature and top_p
+// together, and, for a model that thinks, both of them and a forced call.
+std::vector<Wish> LeftOutOfMessages(const ModelWishes& wishes, const ModelFacts& facts, const ThinkingWays& ways = {});
+
 // How the request mentions the provider's web search.
 struct SearchWays {
   const WebSearchOptions* offered = nullptr;  // null: it is not offered, and blocks of earlier searches are left out
@@ -35,7 +40,8 @@ struct SearchWays {
 // prompt, and the last two user messages (the second hits the cache entry of the previous request). `facts` gives the
 // maximum length of the answer, the thinking mode (kDefault omits it) and the cache lifetime. `provider` gets back its
 // own blocks of earlier answers. Web search:
-// https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool and .../server-tools. A call of the
+// https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool and .../server-tools. Formats of
+// answers and strict tools: https://platform.claude.com/docs/en/build-with-claude/structured-outputs. A call of the
 // provider goes back with its result. One without a result goes back only where the provider has yet to run it: in the
 // last answer.
 std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& facts, std::string_view provider = {},

@@ -169,6 +169,16 @@ void OpenAiClient::Generate(const ModelRequest& asked, ModelStream& stream, std:
                    std::move(done));
 }
 
+std::vector<Wish> OpenAiClient::LeftOut(const std::string& model, const ModelWishes& wishes) const {
+  if (refusals_->WantsResponses(model)) return responses_->LeftOut(model, wishes);
+  const Names refused = refusals_->Of(model);
+  std::vector<Wish> left_out;
+  if (wishes.temperature && refused.contains("temperature")) left_out.push_back(Wish::kTemperature);
+  if (wishes.top_p && refused.contains("top_p")) left_out.push_back(Wish::kTopP);
+  if (!wishes.stop.empty() && refused.contains("stop")) left_out.push_back(Wish::kStop);
+  return left_out;
+}
+
 std::vector<LeftOutTool> OpenAiClient::LeftOutTools() const {
   std::vector<LeftOutTool> all = tools()->LeftOut();
   for (LeftOutTool& each : responses_->LeftOutTools()) all.push_back(std::move(each));
@@ -252,6 +262,10 @@ void ResponsesClient::Generate(const ModelRequest& asked, ModelStream& stream, s
   };
   SendModelRequest(transport(), std::move(http), std::move(reader), std::move(stop), std::move(learns),
                    std::move(done));
+}
+
+std::vector<Wish> ResponsesClient::LeftOut(const std::string& model, const ModelWishes& wishes) const {
+  return LeftOutOfResponses(wishes, refusals_->Of(model));
 }
 
 }  // namespace reprise

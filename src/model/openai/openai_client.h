@@ -64,8 +64,8 @@ class ResponsesClient;
 
 // A provider that speaks OpenAI's chat completions: OpenAI itself, and most local and hosted servers. If a model
 // demands the Responses API (for tools beside reasoning, or at all), all its later requests go there, and the error is
-// retryable. Calls the stream on the transport's thread. `refusal` counts as text, `reasoning_content` and `reasoning`
-// as thinking. Never retries.
+// retryable. Calls the stream on the transport's thread. `refusal` is one (OnRefusal), `reasoning_content` and
+// `reasoning` count as thinking. Never retries.
 class OpenAiClient : public OpenAiService {
  public:
   // `transport` must outlive this.
@@ -73,6 +73,7 @@ class OpenAiClient : public OpenAiService {
   ~OpenAiClient() override;
 
   void Generate(const ModelRequest& asked, ModelStream& stream, std::stop_token stop, Done done) override;
+  std::vector<Wish> LeftOut(const std::string& model, const ModelWishes& wishes) const override;
   std::vector<LeftOutTool> LeftOutTools() const override;
 
  private:
@@ -92,6 +93,7 @@ class ResponsesClient : public OpenAiService {
   ResponsesClient(Transport& transport, OpenAiOptions options);
 
   void Generate(const ModelRequest& asked, ModelStream& stream, std::stop_token stop, Done done) override;
+  std::vector<Wish> LeftOut(const std::string& model, const ModelWishes& wishes) const override;
 
  private:
   struct Refusals;

@@ -301,6 +301,7 @@ void AppendTool(std::string& out, const ToolSpec& tool) {
   AppendJsonString(out, tool.description);
   out += R"(,"parameters":)";
   out += tool.parameters.empty() ? R"({"type":"object","properties":{}})" : tool.parameters;
+  if (tool.strict) out += R"(,"strict":true)";
   out += "}}";
 }
 
@@ -342,7 +343,8 @@ void AppendToolChoice(std::string& out, const ModelWishes& wishes) {
   out += "}}";
 }
 
-// Reasoning models reject some of these; a rejected one is left out from then on.
+// Reasoning models reject some of these; a rejected one is left out from then on. Not so a format and a forced call,
+// without which the answer would be of another form.
 void AppendWishes(std::string& out, const ModelWishes& wishes, const Names& refused, Names* sent) {
   const auto is_said = [&](const char* name) {
     if (refused.contains(name)) return false;
@@ -356,8 +358,8 @@ void AppendWishes(std::string& out, const ModelWishes& wishes, const Names& refu
     out += ",\"" + std::string(name) + "\":" + std::to_string(wishes.max_output_tokens);
   }
   if (!wishes.stop.empty() && is_said("stop")) out += ",\"stop\":" + DumpJson(wishes.stop);
-  if (wishes.format != ModelWishes::Format::kText && is_said("response_format")) AppendFormat(out, wishes);
-  if (wishes.must_call && is_said("tool_choice")) AppendToolChoice(out, wishes);
+  if (wishes.format != ModelWishes::Format::kText) AppendFormat(out, wishes);
+  if (wishes.must_call) AppendToolChoice(out, wishes);
 }
 
 // Slightly above the final size of ordinary text, where one character in thirty is escaped.

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reprise/model_client.h"
 #include "reprise/options.h"
@@ -60,6 +61,9 @@ inline constexpr std::string_view kTopP = "top_p";
 inline constexpr std::string_view kSearchSources = "web_search_call.action.sources";
 inline constexpr std::string_view kSearchItems = "web_search_call";
 inline constexpr std::string_view kMostToolCalls = "max_tool_calls";
+
+// Those of the wishes that the request leaves out; stop texts always, because this interface has none.
+std::vector<Wish> LeftOutOfResponses(const ModelWishes& wishes, const std::set<std::string, std::less<>>& refused);
 
 // The body of a streamed POST /responses (https://platform.openai.com/docs/api-reference/responses/create). Nothing is
 // stored at the provider: we get its reasoning encrypted and send it back with the next request, like everything else

@@ -183,7 +183,7 @@ void OpenAiResponse::Json::TakeMessage(OpenAiResponse& self, simdjson::dom::obje
       has_thinking = has_thinking || value.is_string();
       Keep(self, self.members(), key, value, form, is_charged);
     } else if (key == "refusal") {
-      if (form != Form::kAgain || !self.has_text()) self.AddText(StringOr(value, {}));
+      if (form != Form::kAgain || !self.has_text()) self.AddRefusal(StringOr(value, {}));
     } else if (key == "tool_calls") {
       TakeToolCalls(self, value, form);
     } else if (key == "function_call") {
@@ -388,7 +388,7 @@ Result<ModelResponse> OpenAiResponse::Take() {
   if (finish_reason_ == "error") return Fail(MakeProviderError({}, api_key()));
   // DeepSeek's word for a model that was stopped for lack of capacity.
   if (finish_reason_ == "insufficient_system_resource") {
-    return Fail(MakeProviderError({.status = 503, .code = finish_reason_}, api_key()));
+    return Fail(MakeProviderError({.code = finish_reason_}, api_key()));
   }
   const std::string truncated = OpenAiTruncation(finish_reason_);
   // "[DONE]" alone also marks a complete answer, but not that the model finished.
@@ -403,7 +403,7 @@ Result<ModelResponse> OpenAiResponse::Take() {
   }
   if (auto said = CheckSaid(!response_.tool_calls.empty(), truncated); !said) return Fail(said.error());
   response_.extras = TakeExtras();
-  response_.truncated = OwnWord(truncated);
+  response_.truncated = truncated.empty() && has_refusal() ? "refusal" : OwnWord(truncated);
   return std::move(response_);
 }
 

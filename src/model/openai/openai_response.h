@@ -23,7 +23,7 @@ namespace reprise {
 inline constexpr std::string_view kContentParts = "parts";
 inline constexpr std::string_view kThinkTag = "think";
 
-// The answer to a chat completion. `refusal` and the transcript of spoken answers count as text. `reasoning_content`,
+// The answer to a chat completion. The transcript of spoken answers counts as text. `reasoning_content`,
 // `reasoning`, thinking parts, and text between <think> and </think> at the beginning count as thinking. Members that
 // chat completions do not define are kept for the provider (see kept_members.h and request_parts.h). `url_citation`
 // annotations (https://platform.openai.com/docs/guides/tools-web-search?api-mode=chat) are citations of the text.
@@ -63,10 +63,10 @@ class OpenAiResponse : public ProviderResponse {
   bool done_ = false;
 };
 
-// The answer of the Responses API (https://platform.openai.com/docs/api-reference/responses-streaming). Refusals count
-// as text. Summaries of the reasoning, or the reasoning itself where a server shows it, count as thinking. The answer's
-// items are kept for the provider (see kept_members.h). Web searches, with their `sources`, and `url_citation`
-// annotations of texts: https://platform.openai.com/docs/guides/tools-web-search
+// The answer of the Responses API (https://platform.openai.com/docs/api-reference/responses-streaming). An item is
+// either a text or a refusal. Summaries of the reasoning, or the reasoning itself where a server shows it, count as
+// thinking. The answer's items are kept for the provider (see kept_members.h). Web searches, with their `sources`, and
+// `url_citation` annotations of texts: https://platform.openai.com/docs/guides/tools-web-search
 //
 // Items are identified by `output_index`, unless two items have the same; else by their ids, else by their order, where
 // the end of an item closes it.
@@ -87,10 +87,11 @@ class ResponsesResponse : public ProviderResponse {
   // An item, by its index in the answer.
   struct Item {
     std::string id{}, call_id{};
-    Digest text{};                           // the streamed text
-    Digest said{};                           // see SaidIn; once it has ended
-    std::string arguments{};                 // the streamed ones of a call
-    bool is_call = false;                    // it began as a call
+    Digest text{};            // the streamed text
+    Digest said{};            // see SaidIn; once it has ended
+    std::string arguments{};  // the streamed ones of a call
+    bool is_call = false;     // it began as a call
+    bool is_refusal = false;
     std::shared_ptr<reprise::Json> whole{};  // null until it has ended, and for a call that was cut off
     std::int64_t characters = 0;             // of its text
     std::vector<Citation> citations{};       // in its text

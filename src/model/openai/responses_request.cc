@@ -106,14 +106,14 @@ void AppendInput(std::string& out, const Message& message, std::string_view prov
   }
 }
 
-// Not strict, because strict mode forbids optional parameters.
+// Our own are not strict, because strict mode forbids optional parameters.
 void AppendTool(std::string& out, const ToolSpec& tool) {
   out += R"({"type":"function","name":)";
   AppendJsonString(out, tool.name);
   AppendMember(out, "description", tool.description);
   out += R"(,"parameters":)";
   out += tool.parameters.empty() ? R"({"type":"object","properties":{}})" : tool.parameters;
-  out += R"(,"strict":false},)";
+  out += tool.strict ? R"(,"strict":true},)" : R"(,"strict":false},)";
 }
 
 void AppendSearchTool(std::string& out, const WebSearchOptions& search) {
@@ -181,6 +181,14 @@ void EndList(std::string& out) {
 }
 
 }  // namespace
+
+std::vector<Wish> LeftOutOfResponses(const ModelWishes& wishes, const std::set<std::string, std::less<>>& refused) {
+  std::vector<Wish> left_out;
+  if (wishes.temperature && refused.contains(kTemperature)) left_out.push_back(Wish::kTemperature);
+  if (wishes.top_p && refused.contains(kTopP)) left_out.push_back(Wish::kTopP);
+  if (!wishes.stop.empty()) left_out.push_back(Wish::kStop);
+  return left_out;
+}
 
 std::string BuildResponsesRequest(const ModelRequest& request, const ModelFacts& facts, std::string_view provider,
                                   const std::set<std::string, std::less<>>& refused, const CacheMembers& cache,

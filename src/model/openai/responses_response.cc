@@ -51,6 +51,7 @@ struct ResponsesResponse::Json {
   static void TakeDelta(ResponsesResponse& self, std::string_view type, element root);
   static std::int64_t PlaceOf(ResponsesResponse& self, element root, std::string_view id_of_item = {},
                               bool begins = false);
+  static void AddSaid(ResponsesResponse& self, const Item& known, std::string_view text);
   static void CompleteText(ResponsesResponse& self, Item& known, std::string_view text);
   static bool IsOther(const Item& known, element item, const Digest& said, bool is_repeat);
   static bool IsSaid(const ResponsesResponse& self, const Digest& text);
@@ -90,7 +91,10 @@ void ResponsesResponse::Json::TakeRoot(ResponsesResponse& self, const EventJson&
   } else if (type == "response.output_text.done" || type == "response.refusal.done") {
     if (IntegerOr(root["content_index"], 0) != 0) return;  // the item's end has all its parts
     const std::string_view text = StringOr(root["text"], StringOr(root["refusal"], {}));
-    if (!IsSaid(self, Digest::Of(text))) CompleteText(self, self.items_[PlaceOf(self, root)], text);
+    if (IsSaid(self, Digest::Of(text))) return;
+    Item& known = self.items_[PlaceOf(self, root)];
+    known.is_refusal = known.is_refusal || type == "response.refusal.done";
+    CompleteText(self, known, text);
   } else if (type == "response.completed" || type == "response.incomplete" || type == "response.failed" ||
              type == "response.done") {
     if (root["response"].get(value) != simdjson::SUCCESS) return self.Reject(WrongEventForm());
@@ -106,8 +110,10 @@ void ResponsesResponse::Json::TakeRoot(ResponsesResponse& self, const EventJson&
 void ResponsesResponse::Json::TakeDelta(ResponsesResponse& self, std::string_view type, element root) {
   const std::string_view delta = StringOr(root["delta"], {});
   if (type == "response.output_text.delta" || type == "response.refusal.delta") {
-    self.items_[PlaceOf(self, root)].text.Add(delta);
-    self.AddText(delta);
+    Item& known = self.items_[PlaceOf(self, root)];
+    known.is_refusal = known.is_refusal || type == "response.refusal.delta";
+    known.text.Add(delta);
+    AddSaid(self, known, delta);
   } else if (type == "response.reasoning_summary_text.delta" || type == "response.reasoning_text.delta") {
     self.has_streamed_thinking_ = self.has_streamed_thinking_ || !delta.empty();
     self.AddThinking(delta);
@@ -226,7 +232,11 @@ void ResponsesResponse::Json::CompleteText(ResponsesResponse& self, Item& known,
   const std::size_t bytes = known.text.bytes;
   if (text.size() <= bytes || Digest::Of(text.substr(0, bytes)) != known.text) return;
   known.text.Add(text.substr(bytes));
-  self.AddText(text.substr(bytes));
+  AddSaid(self, known, text.substr(bytes));
+}
+
+void ResponsesResponse::Json::AddSaid(ResponsesResponse& self, const Item& known, std::string_view text) {
+  known.is_refusal ? self.AddRefusal(text) : self.AddText(text);
 }
 
 // The text was streamed before, or arrives now.
@@ -234,6 +244,7 @@ void ResponsesResponse::Json::TakeMessage(ResponsesResponse& self, Item& known, 
   simdjson::dom::array content;
   if (item["content"].get(content) != simdjson::SUCCESS) return;
   for (const element part : content) {
+    known.is_refusal = known.is_refusal || StringOr(part["type"], {}) == "refusal";
     TakeAnnotations(known, part, known.characters);
     known.characters += CharactersIn(StringOr(part["text"], StringOr(part["refusal"], {})));
   }
@@ -385,7 +396,7 @@ Result<ModelResponse> ResponsesResponse::Take() {
     kept.push_back(std::move(*item.whole));
   }
   if (says_more) response.extras = MakeProviderExtras(provider(), {{std::string(kResponseItems), std::move(kept)}});
-  response.truncated = OwnWord(truncated);
+  response.truncated = truncated.empty() && has_refusal() ? "refusal" : OwnWord(truncated);
   response.model = std::move(model_);
   return response;
 }

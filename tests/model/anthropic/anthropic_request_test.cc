@@ -1,5 +1,6 @@
 #include "model/anthropic/anthropic_request.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -26,6 +27,42 @@ Json Build(const Messages& messages, const std::vector<ToolSpec>& tools = {}, co
   const auto json = ParseJson(BuildMessagesRequest({"claude", messages, tools}, facts), 2 * kMaxJsonDepth);
   REQUIRE(json);
   return *json;
+}
+
+TEST_CASE("Anthropic request: what it leaves out of the wishes is told, and nothing else is left out", "[anthropic]") {
+  const std::vector<ToolSpec> tools{{.name = "f", .description = "", .parameters = "", .strict = true}};
+  const ModelWishes all{.temperature = 0.5,
+                        .top_p = 0.5,
+                        .max_output_tokens = 100,
+                        .stop = {"END"},
+                        .format = ModelWishes::Format::kSchema,
+                        .schema = R"({"type":"object"})",
+                        .schema_name = "n",
+                        .must_call = true};
+  const auto built = [&](const ModelWishes& wishes, const ModelFacts& facts) {
+    ModelRequest request{"claude", {}, tools};
+    request.wishes = &wishes;
+    return *ParseJson(BuildMessagesRequest(request, facts));
+  };
+  for (const ThinkingMode thinking : {ThinkingMode::kOff, ThinkingMode::kAdaptive, ThinkingMode::kBudget}) {
+    const ModelFacts facts{.thinking = thinking, .thinking_budget = 1000, .effort = Effort::kLow};
+    const Json body = built(all, facts);
+    const auto left_out = LeftOutOfMessages(all, facts);
+    const auto is_told = [&](Wish wish) { return std::find(left_out.begin(), left_out.end(), wish) != left_out.end(); };
+    CHECK(body.contains("temperature") != is_told(Wish::kTemperature));
+    CHECK(body.contains("top_p") != is_told(Wish::kTopP));
+    CHECK((body["max_tokens"] == 100) != is_told(Wish::kMaxOutputTokens));
+    CHECK(is_told(Wish::kForcedCall) == (thinking != ThinkingMode::kOff));
+    CHECK_FALSE(is_told(Wish::kStop));
+    CHECK_FALSE(is_told(Wish::kFormat));
+    CHECK(body["output_config"]["format"] == Json::parse(R"({"type":"json_schema","schema":{"type":"object"}})"));
+    CHECK(body["output_config"].contains("effort") == (thinking == ThinkingMode::kAdaptive));
+    CHECK(body["tools"][0]["strict"] == true);
+  }
+  CHECK(LeftOutOfMessages({.stop = {"END", " \n"}}, {}) == std::vector{Wish::kStop});
+  CHECK(LeftOutOfMessages({.format = ModelWishes::Format::kJson}, {}) == std::vector{Wish::kFormat});
+  CHECK(LeftOutOfMessages({.temperature = 0.5, .must_call = true}, {}, {.says_off = true}) ==
+        std::vector{Wish::kTemperature});
 }
 
 TEST_CASE("Anthropic request: a whole conversation", "[anthropic]") {
