@@ -21,8 +21,6 @@ constexpr std::size_t kPastTurns = 3;   // shown when a chat is opened
 constexpr std::size_t kMostToldOf = 3;  // files of instructions announced one by one
 constexpr std::chrono::seconds kFirstAnswer{10};
 
-constexpr std::chrono::milliseconds kBetweenLooks{500};  // between checks that a question of another chat still waits
-
 }  // namespace
 
 std::string TerminalClient::Joined(std::string first, const std::string& second) {
@@ -77,7 +75,7 @@ void TerminalClient::Run() {
   while (!leaving_) {
     if (may_leave_deleted()) LeaveDeleted();
     if (is_asked()) {
-      Ask({.asked = Open().front()});
+      Ask({.asked = NextQuestion()});
       continue;
     }
     std::string text = Joined(std::exchange(aside_, {}), std::exchange(draft_, {}));
@@ -412,10 +410,7 @@ bool TerminalClient::Proceed() {
   if (running()) Receive();
   ReceiveQueued();
   HearOfOthers();
-  if (asks_from_list_ && !StillWaits()) {
-    waiting_.clear();
-    AnsweredElsewhere(asking_);
-  }
+  if (asks_from_list_) LookAtList();
   const bool prompts_anew = !aside_.empty() || (hides_prompt_ && !running()) || may_leave_deleted();
   const bool withdrawn = asking_.empty() ? is_asked() || (at_prompt_ && prompts_anew) : !Has(Open(), asking_);
   if (!withdrawn) UpdateScreen(/*at_once=*/false);
@@ -428,16 +423,6 @@ std::vector<int> TerminalClient::Descriptors() const {
   if (changes_) descriptors.push_back(changes_->descriptor());
   for (const QueuedText& waiting : queued_) descriptors.push_back(waiting.stream->descriptor());
   return descriptors;
-}
-
-// Polls, because no stream reports on questions of other chats.
-bool TerminalClient::StillWaits() {
-  const auto now = std::chrono::steady_clock::now();
-  if (now - looked_ < kBetweenLooks) return true;
-  looked_ = now;
-  const auto waiting = server_.Call("GET", "/approvals");
-  if (!waiting) return true;  // unknown
-  return Has(QuestionsIn(*waiting), asking_);
 }
 
 void TerminalClient::Receive() {

@@ -316,6 +316,14 @@ KeySource::Came TerminalInput::NextKey(std::string& key) {
     if (in_paste_ && read_.empty() && Clock::now() - last_read_ > kLongestSilence) read_ = kPasteEnd;
     if (auto first = WholeKey()) {
       const bool is_in_time = question_ != nullptr && first_read_ >= answers_from_;
+      // Answers nothing by itself, so it may come in any burst.
+      const bool chooses = question_ != nullptr && question_->chooses && !in_paste_ && editor_->IsEmpty() &&
+                           (first->bytes == kUpKey || first->bytes == kDownKey);
+      if (chooses) {
+        read_.erase(0, first->length);
+        answer_key_ = first->bytes;
+        return GiveUp(Came::kKey);
+      }
       if (is_in_time && editor_->IsEmpty()) is_early_ = false;
       if (!is_in_time) is_early_ = true;
       const bool is_alone = first->length == read_.size();
