@@ -60,6 +60,7 @@ TerminalClient::TerminalClient(Parts parts)
       chat_(parts.chat.str()),
       path_("/chats/" + chat_),
       model_(std::move(parts.model)) {
+  view_.SetPictures([this](const Attachment& file) { ShowPicture(file); });
   input_.editor()->SetMenu(menu_);
   input_.editor()->SetKeys(keys_, parts.settings.is_vi);
   input_.editor()->SetCommands([this](LineEditor::Command key) { Press(key); });

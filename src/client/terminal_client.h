@@ -267,6 +267,7 @@ class TerminalClient {
                                                   const std::vector<std::string>& files);
   // Returns the file's id in this chat; nullopt: the person is told.
   std::optional<std::string> Upload(const std::string& path);
+  void ShowPicture(const Attachment& file);
   std::string WithHome(const std::string& path) const;
   static void AddOnce(std::vector<std::string>& ids, const std::string& id);
 

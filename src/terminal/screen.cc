@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <string_view>
 #include <utility>
 
@@ -81,7 +82,11 @@ void Screen::TakeOff(int input_row, std::size_t kept) {
 // In one piece, because terminals take several times as long line by line.
 void Screen::WriteLines() {
   std::string text;
-  for (std::string& line : pending_) {
+  for (auto& [line, is_line] : pending_) {
+    if (!is_line) {
+      text.append(line);
+      continue;
+    }
     const bool has_links = line.find("://") != std::string::npos && !is_plain();
     text.append(has_links ? WithLinks(line, columns_) : line).append("\n");
     last_.push_back(std::move(line));
@@ -164,6 +169,33 @@ void Screen::Announce(const std::string& title, const std::string& notice) {
 
 void Screen::RestoreTitle() {
   if (!std::exchange(title_, {}).empty()) Print("\x1b[23;2t");
+bool Screen::ShowsPictures() {
+  if (pictures_) return *pictures_ != PictureForm::kNone;
+  const auto variable = [](const char* name) { return std::string_view(std::getenv(name) ? std::getenv(name) : ""); };
+  const bool is_within_another = !variable("TMUX").empty() || !variable("STY").empty();
+  if (is_plain() || !MayBeAsked(variable("TERM"), is_within_another)) {
+    pictures_ = PictureForm::kNone;
+  } else if (const auto answers = input_.AskTerminal(kAskForPictures)) {
+    pictures_ = PictureFormOf(*answers);
+  }
+  return pictures_.value_or(PictureForm::kNone) != PictureForm::kNone;
+}
+
+void Screen::AddPicture(std::string_view bytes) {
+  if (!ShowsPictures()) return;
+  PictureSpace space{.columns = columns_, .rows = rows_ / 2};
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_xpixel != 0 && size.ws_ypixel != 0) {
+    space.cell_width = size.ws_xpixel / std::max<int>(size.ws_col, 1);
+    space.cell_height = size.ws_ypixel / std::max<int>(size.ws_row, 1);
+  }
+  auto picture = DrawPicture(*pictures_, bytes, picture_, space);
+  if (!picture) return;
+  ++picture_;
+  pending_.push_back({.text = std::move(picture->sequence), .is_line = false});
+  Add(picture->lines);
+}
+
 }
 
 void Screen::Lend(const std::function<void()>& use) {

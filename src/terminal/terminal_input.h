@@ -91,6 +91,11 @@ class TerminalInput final : private KeySource {
   // Blocks until `descriptor` is readable, at most for `most`. True if Ctrl-C was pressed.
   bool WaitForOrInterrupt(int descriptor, std::optional<std::chrono::milliseconds> most = std::nullopt);
 
+  // Sends a request that ends with one for the terminal's attributes (DA1), which every terminal answers, and returns
+  // its answers: control strings and the attributes. Keys that come meanwhile stay keys. Empty after a second without
+  // an answer; nullopt if none can be told apart now, within a paste. REQUIRES: can_move_cursor().
+  std::optional<std::string> AskTerminal(std::string_view request);
+
   // Lends the terminal, in its usual mode, to another program that `use` runs. Ctrl-C goes to that program alone.
   void Lend(const std::function<void()>& use);
 
