@@ -82,6 +82,7 @@ void TerminalClient::Run() {
     std::string text = Joined(std::exchange(aside_, {}), std::exchange(draft_, {}));
     at_prompt_ = true;
     hides_prompt_ = screen_.is_plain() && running();
+    ShowState();
     screen_.SetBelow(Below());
     const Came came = screen_.ReadMessage(hides_prompt_ ? "" : "> ", meanwhile_, text);
     at_prompt_ = false;
