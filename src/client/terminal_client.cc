@@ -185,12 +185,9 @@ void TerminalClient::Attach(bool at_start) {
   }
   const auto chat = Call("GET", path_);
   const ConversationStart beginning{.chat = chat_, .known = chat ? &*chat : nullptr, .model = model_, .home = home_};
-  elsewhere_ = chat && !link_.WorksHere(*chat);
-  folder_ = elsewhere_ ? TextMember(*chat, "workspace") : link_.folder();
-  if (elsewhere_ && folder_.empty()) folder_ = link_.workspace();
   if (at_start) screen_.Add(StartLine(link_, beginning, screen_.columns(), style_));
   about_ = StatusOf(link_, beginning);
-  about_.branch = VisibleLine(GitBranch(folder_));
+  TakeFolder(beginning.known);
   may_have_cost_ = true;
   chats_mode_.clear();
   if (chat) TakeMode(*chat);

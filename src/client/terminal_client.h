@@ -127,6 +127,8 @@ class TerminalClient {
   void HearOfOthers();
   void LookAgain();
   void HearOfMode(const Json& chat);
+  void TakeFolder(const Json* chat);
+  void HearOfFolder(const Json& chat);
   void HearOfHead(const Json& turns);
   void TellOfParent(const std::string& parent);
   void HearOfBeginning(const event::InteractionStarted& begun);
@@ -190,8 +192,6 @@ class TerminalClient {
   void FitQuestion();
   void KeepQuestion(const std::string& answer = {});
 
-  // --- terminal_commands.cc: lines that begin with a slash
-  struct Command {
   // --- terminal_question_list.cc: those questions as one list
   const PendingQuestion& NextQuestion();
   void Choose(int by);
@@ -202,6 +202,8 @@ class TerminalClient {
   void StopRunsOf(const std::vector<OpenQuestion>& questions);
   void LookAtList();
 
+  // --- terminal_commands.cc: lines that begin with a slash
+  struct Command {
     std::string_view name, arguments, help;
     void (TerminalClient::*run)(const std::string& arguments);
   };
@@ -265,9 +267,9 @@ class TerminalClient {
   std::optional<std::vector<std::string>> Attachments(const std::vector<std::string>& files);
   static std::vector<std::string> KeptAttachments(const Json& turn, const std::string& text,
                                                   const std::vector<std::string>& files);
+  void ShowPicture(const Attachment& file);
   // Returns the file's id in this chat; nullopt: the person is told.
   std::optional<std::string> Upload(const std::string& path);
-  void ShowPicture(const Attachment& file);
   std::string WithHome(const std::string& path) const;
   static void AddOnce(std::vector<std::string>& ids, const std::string& id);
 
@@ -331,9 +333,10 @@ class TerminalClient {
   // --- the shown run
   std::unique_ptr<RunStream> stream_;
   Whose whose_ = Whose::kOwn;
-  bool elsewhere_ = false;  // the chat works in another folder than this client
-  std::string folder_;      // where the chat works; empty: not on this machine
-  bool lost_ = false;       // the server was lost during a run and not found again since
+  bool elsewhere_ = false;    // the chat works in another folder than this client
+  std::string folder_;        // where the chat works; empty: not on this machine
+  std::string named_folder_;  // the same as the server names it
+  bool lost_ = false;         // the server was lost during a run and not found again since
   std::deque<QueuedText> queued_;
 
   // --- other clients' runs in the chat

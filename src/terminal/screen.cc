@@ -19,6 +19,8 @@ namespace {
 constexpr int kLeastColumns = 20, kLeastRows = 6;
 constexpr int kRowsForInput = 3;         // at least, below the changing lines
 constexpr std::size_t kKeptLines = 500;  // for redrawing
+// Stands among those for what another program has printed. No line is like it.
+constexpr std::string_view kPrintedByOther = "\x1b";
 
 // Makes the web addresses in a line links (OSC 8), to what is written and nowhere else. One that reaches the end of the
 // row may go on in the next, so it stays as it is.
@@ -167,8 +169,6 @@ void Screen::Announce(const std::string& title, const std::string& notice) {
   std::fflush(stdout);
 }
 
-void Screen::RestoreTitle() {
-  if (!std::exchange(title_, {}).empty()) Print("\x1b[23;2t");
 bool Screen::ShowsPictures() {
   if (pictures_) return *pictures_ != PictureForm::kNone;
   const auto variable = [](const char* name) { return std::string_view(std::getenv(name) ? std::getenv(name) : ""); };
@@ -196,12 +196,15 @@ void Screen::AddPicture(std::string_view bytes) {
   Add(picture->lines);
 }
 
+void Screen::RestoreTitle() {
+  if (!std::exchange(title_, {}).empty()) Print("\x1b[23;2t");
 }
 
 void Screen::Lend(const std::function<void()>& use) {
   WriteLines();
   std::fflush(stdout);
   input_.Lend(use);
+  last_.emplace_back(kPrintedByOther);
   MeasureAgain();
   if (is_plain()) return;
   // Only if the cursor is not at the beginning of a row do these blanks reach the next one.
@@ -215,6 +218,11 @@ void Screen::Resize() {
   int room = rows_ - input_.editor()->Rows() - RowsOf(below);
   std::size_t first = last_.size();
   for (; first > 0 && RowsOf({last_[first - 1]}) <= room; --first) room -= RowsOf({last_[first - 1]});
+  const auto foreign = std::find(last_.begin() + static_cast<std::ptrdiff_t>(first), last_.end(), kPrintedByOther);
+  if (foreign != last_.end()) {  // it cannot be drawn again, so it scrolls up
+    Print("\x1b[" + std::to_string(rows_) + "H" + std::string(static_cast<std::size_t>(rows_), '\n'));
+    std::replace(foreign, last_.end(), std::string(kPrintedByOther), std::string("(what it printed is further up)"));
+  }
   std::string clear;  // row by row, because tmux keeps a screen that is cleared at once in its history
   for (int row = rows_; row > 0; --row) clear += "\x1b[" + std::to_string(row) + ";1H\x1b[2K";
   Print(clear);
