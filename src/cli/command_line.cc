@@ -35,8 +35,10 @@ constexpr std::array<std::string_view, 6> kMayBeEmpty = {"--prompt",   "PROMPT",
 
 class Grammar {
  public:
-  // `serve_alone`: without the other commands, which take longer to describe than a server takes to start.
-  explicit Grammar(bool serve_alone = false) {
+  // kServe and kTalk (`reprise` alone and `chat`) are what is started most often. To describe the other commands takes
+  // longer than either needs to start.
+  enum class Part { kAll, kServe, kTalk };
+  explicit Grammar(Part part = Part::kAll) {
     app_.require_subcommand(0, 1);
     app_.set_version_flag("--version", "reprise " + std::string(Version()));
     app_.footer(
@@ -44,14 +46,8 @@ class Grammar {
         "REPRISE_DATA_DIR) and, but for --config, a key of the configuration file.\n"
         "Exit status: 0 ok, 1 failed, not found or damaged, 2 wrong usage.");
 
-    CLI::App* serve = Add("serve", "Run the server until SIGINT or SIGTERM");
-    AddAllSettings(*serve);
-    serve->add_flag("--new-key", out_.new_key,
-                    "start although keys of stored chats are lost; those chats stay sealed, new ones get a key");
-
-    // For the server that a client starts for itself.
-    serve->add_option("--until-released", out_.until_released)->group("");
-    if (serve_alone) return;
+    if (part != Part::kTalk) AddServe();
+    if (part == Part::kServe) return;
 
     app_.add_option("--chat", out_.argument, "a chat's id or title (default: a new chat)")->type_name("CHAT");
     AddTalking(app_);
@@ -59,6 +55,8 @@ class Grammar {
     CLI::App* chat = Add("chat", "Talk with the agent, as `reprise` alone does; from a pipe, line by line");
     chat->add_option("CHAT", out_.argument, "a chat's id or title (default: a new chat)");
     AddTalking(*chat);
+    if (part == Part::kTalk) return;
+
     for (CLI::App* command :
          {Add("acp", "Be an agent for editors that speak the Agent Client Protocol, on standard input and output"),
           Add("mcp-server", "Be a server of the Model Context Protocol, on standard input and output")}) {
@@ -179,6 +177,14 @@ class Grammar {
   }
   CLI::App* Add(const std::string& name, const std::string& help) { return app_.add_subcommand(name, help); }
 
+  void AddServe() {
+    CLI::App* serve = Add("serve", "Run the server until SIGINT or SIGTERM");
+    AddAllSettings(*serve);
+    serve->add_flag("--new-key", out_.new_key,
+                    "start although keys of stored chats are lost; those chats stay sealed, new ones get a key");
+    // For the server that a client starts for itself.
+    serve->add_option("--until-released", out_.until_released)->group("");
+  }
   // Commands that run recorded interactions again.
   void AddReplay() {
     CLI::App* replay = Add("replay", "Run recorded interactions again on their record, and compare every event");
@@ -751,9 +757,15 @@ class Grammar {
 }  // namespace
 
 std::variant<CommandLine, EarlyExit> ParseCommandLine(int argc, const char* const* argv) {
-  if (argc > 1 && argv[1] == std::string_view("serve")) {
+  using Part = Grammar::Part;
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  Part part = first == "serve" ? Part::kServe : Part::kAll;
+  if (argc == 1 || first == "chat" || first.starts_with('-')) part = Part::kTalk;
+  // A part takes the name of another command for a message. It refuses one of a single word, but not beside a "--".
+  if (std::find(argv, argv + argc, std::string_view("--")) != argv + argc) part = Part::kAll;
+  if (part != Part::kAll) {
     // What it cannot parse is explained by the whole grammar.
-    if (auto parsed = Grammar(/*serve_alone=*/true).Parse(argc, argv); parsed.index() == 0) return parsed;
+    if (auto parsed = Grammar(part).Parse(argc, argv); parsed.index() == 0) return parsed;
   }
   return Grammar().Parse(argc, argv);
 }

@@ -66,14 +66,21 @@ Result<void> ServerLink::Reach(const std::string& cwd) {
 
 Result<void> ServerLink::Connect() {
   server_ = TRY(ConnectTo(*std::exchange(found_, std::nullopt), options_));
-  const auto said = server_->Call("GET", "/tools");
-  if (!said) {
-    Error error = NotAnswering(said.error(), *server_);
-    server_.reset();
-    return Fail(std::move(error));
+  // One that this client has just started works where the client does. To list its tools it would first try its
+  // sandbox, which takes longer than all else until the prompt.
+  const bool is_known = own_ && start_flags_.contains("workspace") == flags_.contains("workspace");
+  if (is_known && !options_.auth.has_people()) {
+    workspace_ = TRY(WorkspaceOf(options_));
+  } else {
+    const auto said = server_->Call("GET", "/tools");
+    if (!said) {
+      Error error = NotAnswering(said.error(), *server_);
+      server_.reset();
+      return Fail(std::move(error));
+    }
+    workspace_ = TextMember(*said, "workspace");
+    approval_mode_ = TextMember(*said, "approval_mode");
   }
-  workspace_ = TextMember(*said, "workspace");
-  approval_mode_ = TextMember(*said, "approval_mode");
   TRY(ResolveModel());
   SetModel();
   if (named_) return {};

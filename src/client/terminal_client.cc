@@ -21,8 +21,6 @@ constexpr std::size_t kPastTurns = 3;   // shown when a chat is opened
 constexpr std::size_t kMostToldOf = 3;  // files of instructions announced one by one
 constexpr std::chrono::seconds kFirstAnswer{10};
 
-constexpr std::chrono::milliseconds kBetweenLooks{500};  // between checks that a question of another chat still waits
-
 }  // namespace
 
 std::string TerminalClient::Joined(std::string first, const std::string& second) {
@@ -62,6 +60,7 @@ TerminalClient::TerminalClient(Parts parts)
       chat_(parts.chat.str()),
       path_("/chats/" + chat_),
       model_(std::move(parts.model)) {
+  view_.SetPictures([this](const Attachment& file) { ShowPicture(file); });
   input_.editor()->SetMenu(menu_);
   input_.editor()->SetKeys(keys_, parts.settings.is_vi);
   input_.editor()->SetCommands([this](LineEditor::Command key) { Press(key); });
@@ -77,12 +76,13 @@ void TerminalClient::Run() {
   while (!leaving_) {
     if (may_leave_deleted()) LeaveDeleted();
     if (is_asked()) {
-      Ask({.asked = Open().front()});
+      Ask({.asked = NextQuestion()});
       continue;
     }
     std::string text = Joined(std::exchange(aside_, {}), std::exchange(draft_, {}));
     at_prompt_ = true;
     hides_prompt_ = screen_.is_plain() && running();
+    ShowState();
     screen_.SetBelow(Below());
     const Came came = screen_.ReadMessage(hides_prompt_ ? "" : "> ", meanwhile_, text);
     at_prompt_ = false;
@@ -185,12 +185,9 @@ void TerminalClient::Attach(bool at_start) {
   }
   const auto chat = Call("GET", path_);
   const ConversationStart beginning{.chat = chat_, .known = chat ? &*chat : nullptr, .model = model_, .home = home_};
-  elsewhere_ = chat && !link_.WorksHere(*chat);
-  folder_ = elsewhere_ ? TextMember(*chat, "workspace") : link_.folder();
-  if (elsewhere_ && folder_.empty()) folder_ = link_.workspace();
   if (at_start) screen_.Add(StartLine(link_, beginning, screen_.columns(), style_));
   about_ = StatusOf(link_, beginning);
-  about_.branch = VisibleLine(GitBranch(folder_));
+  TakeFolder(beginning.known);
   may_have_cost_ = true;
   chats_mode_.clear();
   if (chat) TakeMode(*chat);
@@ -412,10 +409,7 @@ bool TerminalClient::Proceed() {
   if (running()) Receive();
   ReceiveQueued();
   HearOfOthers();
-  if (asks_from_list_ && !StillWaits()) {
-    waiting_.clear();
-    AnsweredElsewhere(asking_);
-  }
+  if (asks_from_list_) LookAtList();
   const bool prompts_anew = !aside_.empty() || (hides_prompt_ && !running()) || may_leave_deleted();
   const bool withdrawn = asking_.empty() ? is_asked() || (at_prompt_ && prompts_anew) : !Has(Open(), asking_);
   if (!withdrawn) UpdateScreen(/*at_once=*/false);
@@ -428,16 +422,6 @@ std::vector<int> TerminalClient::Descriptors() const {
   if (changes_) descriptors.push_back(changes_->descriptor());
   for (const QueuedText& waiting : queued_) descriptors.push_back(waiting.stream->descriptor());
   return descriptors;
-}
-
-// Polls, because no stream reports on questions of other chats.
-bool TerminalClient::StillWaits() {
-  const auto now = std::chrono::steady_clock::now();
-  if (now - looked_ < kBetweenLooks) return true;
-  looked_ = now;
-  const auto waiting = server_.Call("GET", "/approvals");
-  if (!waiting) return true;  // unknown
-  return Has(QuestionsIn(*waiting), asking_);
 }
 
 void TerminalClient::Receive() {

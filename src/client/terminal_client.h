@@ -101,7 +101,6 @@ class TerminalClient {
   void Begin(std::unique_ptr<RunStream> stream, Whose whose);
   std::vector<int> Descriptors() const;
   bool Proceed();
-  bool StillWaits();
   void Receive();
   void Heard(const AgentEvent& event);
   void ShowChanges(const std::string& call);
@@ -128,6 +127,8 @@ class TerminalClient {
   void HearOfOthers();
   void LookAgain();
   void HearOfMode(const Json& chat);
+  void TakeFolder(const Json* chat);
+  void HearOfFolder(const Json& chat);
   void HearOfHead(const Json& turns);
   void TellOfParent(const std::string& parent);
   void HearOfBeginning(const event::InteractionStarted& begun);
@@ -147,7 +148,7 @@ class TerminalClient {
   // --- terminal_drawing.cc: what is below the lines that stay
   std::chrono::milliseconds StepOfStatus() const;
   void UpdateScreen(bool at_once);
-  std::vector<std::string> Below() const;
+  std::vector<std::string> Below();
   void LookAtStatus();
   void TakeMode(const Json& chat);
   void UseModeOfPlan();
@@ -176,7 +177,6 @@ class TerminalClient {
   };
   TerminalInput::Question ShowApprovals(const std::vector<OpenQuestion>& shown, const Showing& how);
   Answered EditArguments(OpenQuestion& question);
-  void StopRunOf(const OpenQuestion& question);
   bool AskInput(const OpenQuestion& question);
   std::string ReadChoice(const std::string& prompt, const std::string& letters);
   bool AskForm(const OpenQuestion& question, const event::InputRequired& asked);
@@ -188,10 +188,19 @@ class TerminalClient {
   bool Give(const OpenQuestion& question, const Json& body);
   std::vector<std::string> DescribeQuestion(const OpenQuestion& question, bool whole, bool& cut);
   std::vector<std::string> Painted(Style::Role role, const std::string& text) const;
-  void AllowAll(std::vector<OpenQuestion>& shown);
   void ShowQuestion(std::vector<std::string> lines, const std::string& title);
   void FitQuestion();
   void KeepQuestion(const std::string& answer = {});
+
+  // --- terminal_question_list.cc: those questions as one list
+  const PendingQuestion& NextQuestion();
+  void Choose(int by);
+  std::string OthersThatWait();
+  std::vector<std::string> QuestionList();
+  std::vector<OpenQuestion> Together(const OpenQuestion& question);
+  void AllowAll(std::vector<OpenQuestion>& shown);
+  void StopRunsOf(const std::vector<OpenQuestion>& questions);
+  void LookAtList();
 
   // --- terminal_commands.cc: lines that begin with a slash
   struct Command {
@@ -231,7 +240,7 @@ class TerminalClient {
   void Model(const std::string& arguments);
   bool SetChatsMode();
   void Mode(const std::string& arguments);
-  void Approvals(const std::string& arguments);
+  void Approvals(const std::string& id);
   void Grants(const std::string& arguments);
   void ListGrants();
   void Tasks(const std::string& arguments);
@@ -252,13 +261,13 @@ class TerminalClient {
   std::optional<std::vector<Json>> Turns(std::string_view nothing_yet);
   // The last interactions of all branches, in order; "is_head" marks the chat's. nullopt: the person is told.
   std::optional<std::vector<Json>> BranchEnds();
-  static constexpr const char* kAllApprovals = "all";
 
   // --- terminal_files.cc: files that go with a message
   std::vector<std::string> FilesIn(const std::string& text);
   std::optional<std::vector<std::string>> Attachments(const std::vector<std::string>& files);
   static std::vector<std::string> KeptAttachments(const Json& turn, const std::string& text,
                                                   const std::vector<std::string>& files);
+  void ShowPicture(const Attachment& file);
   // Returns the file's id in this chat; nullopt: the person is told.
   std::optional<std::string> Upload(const std::string& path);
   std::string WithHome(const std::string& path) const;
@@ -275,7 +284,6 @@ class TerminalClient {
   static std::vector<MenuItem> ModeItems();
   static std::vector<MenuItem> ThemeItems();
   std::vector<MenuItem> HistoryItems() const;
-  std::vector<MenuItem> ApprovalItems();
   // Of the file's name in a line: where it begins, with what marks it, and what is typed of it.
   struct NamedFile {
     std::size_t begin = 0;
@@ -325,9 +333,10 @@ class TerminalClient {
   // --- the shown run
   std::unique_ptr<RunStream> stream_;
   Whose whose_ = Whose::kOwn;
-  bool elsewhere_ = false;  // the chat works in another folder than this client
-  std::string folder_;      // where the chat works; empty: not on this machine
-  bool lost_ = false;       // the server was lost during a run and not found again since
+  bool elsewhere_ = false;    // the chat works in another folder than this client
+  std::string folder_;        // where the chat works; empty: not on this machine
+  std::string named_folder_;  // the same as the server names it
+  bool lost_ = false;         // the server was lost during a run and not found again since
   std::deque<QueuedText> queued_;
 
   // --- other clients' runs in the chat
@@ -351,10 +360,13 @@ class TerminalClient {
   std::chrono::steady_clock::time_point ran_from_{};
 
   // --- the question that is asked
-  std::string asking_;                              // its id; empty if there is none
-  bool asks_from_list_ = false;                     // it may be of any chat,
-  std::vector<PendingQuestion> waiting_;            // and is held here
-  std::chrono::steady_clock::time_point looked_{};  // time of the last check that it still waits
+  std::string asking_;                                            // its id; empty if there is none
+  std::string chosen_;                                            // the one that the person went on to; empty: none
+  std::map<std::string, OpenQuestion> left_;                      // those left with edited arguments, by id
+  bool asks_from_list_ = false;                                   // it may be of any chat,
+  std::vector<PendingQuestion> waiting_;                          // and is held here, with others
+  static constexpr std::chrono::milliseconds kBetweenLooks{500};  // whether they still wait
+  std::chrono::steady_clock::time_point looked_{};
   bool answered_elsewhere_ = false;
   std::string changed_by_{};                    // the call whose changes of files are arriving
   std::string filled_in_;                       // the form filled in last

@@ -87,8 +87,7 @@ const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
       {"/model", "[NAME]", "switches the model; a part of its name is enough; alone: a menu", &TerminalClient::Model},
       {"/mode", "[ask|plan|edits|auto|all]", "sets what this chat may do without asking; alone: shows it",
        &TerminalClient::Mode},
-      {"/approvals", "[ID|all]", "asks what waits for you, in every chat: one question, or all in turn",
-       &TerminalClient::Approvals},
+      {"/approvals", "[ID]", "asks what waits for you, in every chat, as one list", &TerminalClient::Approvals},
       {"/grants", "[revoke N]", "lists the grants of this chat and of every chat; revokes grant N",
        &TerminalClient::Grants},
       {"/tasks", "", "shows the agent's plan and tasks", &TerminalClient::Tasks},
@@ -699,26 +698,6 @@ void TerminalClient::Grants(const std::string& arguments) {
   if (const auto revoked = Call("DELETE", grants_[number - 1]); !revoked) return Failed(revoked.error());
   Tell("grant " + std::to_string(number) + " is taken back: such calls ask again");
   grants_.clear();  // the remaining ones get new numbers
-}
-
-void TerminalClient::Approvals(const std::string& arguments) {
-  if (running()) return Complain("this chat is running; what it asks is asked here");
-  const auto waiting = Call("GET", "/approvals");
-  if (!waiting) return Failed(waiting.error());
-  std::vector<PendingQuestion> questions = QuestionsIn(*waiting);
-  if (questions.empty()) return Tell("nothing waits for you");
-  if (arguments.empty() && questions.size() > 1) return OpenMenu("/approvals ");
-  if (!arguments.empty() && arguments != kAllApprovals) {
-    std::erase_if(questions, [&](const PendingQuestion& each) { return QuestionId(each) != arguments; });
-    if (questions.empty())
-      return Complain("nothing called " + arguments + " waits for you (/approvals lists what does)");
-  }
-  for (const PendingQuestion& each : questions) {
-    const OpenQuestion question{.asked = each, .from_list = true};
-    waiting_.assign(1, each);
-    if (!Ask(question) && !answered_elsewhere_) return;
-  }
-  if (const auto chat = Call("GET", path_)) Follow(*chat);
 }
 
 void TerminalClient::Tasks(const std::string&) {

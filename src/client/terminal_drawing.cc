@@ -84,7 +84,7 @@ void TerminalClient::UpdateScreen(bool at_once) {
   screen_.Draw();
 }
 
-std::vector<std::string> TerminalClient::Below() const {
+std::vector<std::string> TerminalClient::Below() {
   std::vector<std::string> below = view_.Below(!asking_.empty());
   const std::size_t most_queued = std::max(1, screen_.rows() / kRowsOfOneQueued);
   for (std::size_t i = 0; i < std::min(queued_.size(), most_queued); ++i) {
@@ -104,6 +104,8 @@ std::vector<std::string> TerminalClient::Below() const {
     const std::string line = WithoutTabs("kept for later: " + VisibleLine(aside_));
     below.push_back(style_.Paint(Style::kDim, CutToWidth(line, screen_.columns())));
   }
+  const std::vector<std::string> list = QuestionList();
+  below.insert(below.end(), list.begin(), list.end());
   below.insert(below.end(), question_text_.begin(), question_text_.end());
   if (at_prompt_ && !menu_.is_open()) {
     Status shown = about_;

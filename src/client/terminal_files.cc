@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/private_file.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "client/terminal_client.h"
 #include "crypto/digest.h"
@@ -13,7 +14,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kMaxUpload = 64 << 20;
+constexpr std::size_t kMaxUpload = 64 << 20, kMaxPicture = 4 << 20;
 
 // The files that a message names: @notes.txt, or, if the name has blanks, @"my notes.txt".
 std::vector<std::string> PathsIn(std::string_view text) {
@@ -91,6 +92,12 @@ std::optional<std::string> TerminalClient::Upload(const std::string& path) {
   }
   Tell("(with " + name + ")");
   return id;
+}
+
+// Where the terminal shows pictures.
+void TerminalClient::ShowPicture(const Attachment& file) {
+  if (file.size_bytes > kMaxPicture || !screen_.ShowsPictures()) return;
+  if (const auto bytes = server_.Text(path_ + "/files/" + file.id.str())) screen_.AddPicture(*bytes);
 }
 
 std::string TerminalClient::WithHome(const std::string& path) const {

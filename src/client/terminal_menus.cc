@@ -128,7 +128,7 @@ std::optional<MenuPlace> TerminalClient::PlaceOfMenu(const std::string& line) co
   const std::string word = line.substr(0, space);
   if (line.starts_with('/') && line.find('\n') == std::string::npos && !TakesPath(word)) {
     if (space == std::string::npos) return MenuPlace{.id = "/", .words = line, .takes_gaps = false};
-    constexpr std::array kWithMenu = {"/resume", "/branches", "/model", "/mode", "/approvals", "/theme"};
+    constexpr std::array kWithMenu = {"/resume", "/branches", "/model", "/mode", "/theme"};
     const std::string argument = line.substr(space + 1);
     if (word == "/export" || (TakesNumber(word) && IsNumber(argument))) return std::nullopt;
     if (std::ranges::find(kWithMenu, word) != kWithMenu.end()) {
@@ -153,7 +153,6 @@ std::vector<MenuItem> TerminalClient::MenuItems(const std::string& line) {
   if (word == "/resume") return ChatItems();
   if (word == "/branches") return BranchItems();
   if (word == "/model") return ModelItems();
-  if (word == "/approvals") return ApprovalItems();
   if (word == "/theme") return ThemeItems();
   return word == "/mode" ? ModeItems() : FileItems(line);
 }
@@ -252,23 +251,6 @@ std::vector<MenuItem> TerminalClient::HistoryItems() const {
     items.push_back(
         {.name = Shortened(VisibleLine(*text), kShownText), .details = {}, .line = *text, .is_whole = false});
   }
-  return items;
-}
-
-std::vector<MenuItem> TerminalClient::ApprovalItems() {
-  std::vector<MenuItem> items;
-  const auto waiting = server_.Call("GET", "/approvals");
-  if (!waiting) return items;
-  const std::string command = "/approvals ";
-  for (const PendingQuestion& each : QuestionsIn(*waiting)) {
-    const auto* const approval = std::get_if<PendingApproval>(&each);
-    items.push_back({.name = approval != nullptr ? CallLabel(approval->request.tool_name, approval->request.tool_input)
-                                                 : std::get<PendingInput>(each).request.question,
-                     .details = (approval != nullptr ? "risk " + approval->request.risk + "  " : "") +
-                                QuestionRun(each).chat_id.str(),
-                     .line = command + QuestionId(each)});
-  }
-  if (items.size() > 1) items.push_back({kAllApprovals, "one after the other", command + kAllApprovals});
   return items;
 }
 

@@ -54,7 +54,8 @@ void TerminalClient::HearOfOthers() {
       if (event->name == "interaction_started") started_.push_back(TextMember(event->data, "interaction_id"));
       const Json& chat = MemberOf(event->data, "chat");
       const bool has_other_mode = chat.is_object() && VisibleLine(TextMember(chat, "approval_mode")) != chats_mode_;
-      differs = differs || has_other_mode || event->name == "head_moved" || event->name == "chat_deleted";
+      const bool has_moved = chat.is_object() && TextMember(chat, "workspace") != named_folder_;
+      differs = differs || has_other_mode || has_moved || event->name == "head_moved" || event->name == "chat_deleted";
     }
     if (differs) LookAgain();
   }
@@ -72,6 +73,7 @@ void TerminalClient::LookAgain() {
   deleted_ = !chat && chat.error().Is(Reason::kNotFound) && !head_.empty();
   if (!chat) return;
   HearOfMode(*chat);
+  HearOfFolder(*chat);
   HearOfHead(chat->value("interactions", Json::array()));
 }
 
@@ -84,6 +86,25 @@ void TerminalClient::HearOfMode(const Json& chat) {
        std::string(kModeNames[static_cast<std::size_t>(allows_)]) + " holds no longer)");
   allows_ = Allows::kNothing;
   is_mode_chosen_ = false;
+}
+
+// Of a chat as the server shows it; null: it is new.
+void TerminalClient::TakeFolder(const Json* chat) {
+  elsewhere_ = chat != nullptr && !link_.WorksHere(*chat);
+  named_folder_ = chat != nullptr ? TextMember(*chat, "workspace") : "";
+  folder_ = elsewhere_ ? named_folder_ : link_.folder();
+  if (elsewhere_ && folder_.empty()) folder_ = link_.workspace();
+  about_.branch = VisibleLine(GitBranch(folder_));
+}
+
+void TerminalClient::HearOfFolder(const Json& chat) {
+  if (TextMember(chat, "workspace") == named_folder_) return;
+  const std::string before = std::exchange(
+      about_.folder, StatusOf(link_, {.chat = chat_, .known = &chat, .model = model_, .home = home_}).folder);
+  TakeFolder(&chat);
+  if (about_.folder == before) return;
+  Tell("(another client has moved this chat: it works in " + about_.folder + " now)");
+  TellOfInstructions();
 }
 
 // Tells that the chat's end is not that of the screen any more. Turns that were added behind it are shown.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/terminal_text.h"
@@ -15,10 +16,9 @@
 namespace reprise {
 namespace {
 
-constexpr int kRowsBesideQuestion = 6;    // left free by a question below
-constexpr int kDiffLines = 40;            // unless the whole is asked for
-constexpr std::size_t kTextLines = 40;    // the same
-constexpr std::size_t kOtherCalls = 200;  // characters that name the calls which ask next
+constexpr int kRowsBesideQuestion = 6;  // left free by a question below
+constexpr int kDiffLines = 40;          // unless the whole is asked for
+constexpr std::size_t kTextLines = 40;  // the same
 // Keys pressed so soon after a question was drawn were meant for something else.
 constexpr std::chrono::milliseconds kQuiet{500};
 constexpr const char* kHowToAnswer =
@@ -68,9 +68,11 @@ bool TakeNumber(const TypedAnswer& answer, const event::ApprovalRequired& call, 
 
 }  // namespace
 
-// Asks until the question is settled or put off. False if nothing else is to be asked now, as when the person leaves.
+// Asks until the question is settled or put off, or the person goes on to another one (chosen_). False if nothing else
+// is to be asked now, as when the person leaves.
 bool TerminalClient::Ask(const OpenQuestion& question) {
   asking_ = question.id();
+  chosen_.clear();
   asks_from_list_ = question.from_list;
   looked_ = std::chrono::steady_clock::now();
   if (!question.is_approval()) {
@@ -82,7 +84,10 @@ bool TerminalClient::Ask(const OpenQuestion& question) {
     AskApproval(question);
   }
   const bool goes_on = !Open().empty() && !leaving_;
-  std::erase_if(Open(), [&](const PendingQuestion& each) { return QuestionId(each) == question.id(); });
+  if (chosen_.empty()) {
+    Choose(1);
+    std::erase_if(Open(), [&](const PendingQuestion& each) { return QuestionId(each) == question.id(); });
+  }
   asking_.clear();
   asks_from_list_ = false;
   question_text_.clear();
@@ -127,7 +132,8 @@ void TerminalClient::ShowQuestion(std::vector<std::string> lines, const std::str
 
 // Also when the screen has become smaller.
 void TerminalClient::FitQuestion() {
-  if (question_text_.empty() || screen_.RowsOf(question_text_) + kRowsBesideQuestion <= screen_.rows()) return;
+  const int beside = kRowsBesideQuestion + static_cast<int>(QuestionList().size());
+  if (question_text_.empty() || screen_.RowsOf(question_text_) + beside <= screen_.rows()) return;
   if (question_text_.size() > 1) screen_.Add(question_text_);
   question_text_.assign(1, style_.Paint(Style::kBold, CutToWidth(VisibleLine(question_title_), screen_.columns())));
 }
@@ -161,6 +167,7 @@ TerminalClient::Answered TerminalClient::Answer(TerminalInput::Question how, std
   const bool is_first = how.quiet.count() > 0;  // the line may hold unfinished text
   answered_elsewhere_ = false;
   for (;;) {
+    how.chooses = is_first && Open().size() > 1 && !asking_.empty();
     how.holds_draft = is_first && !draft_.empty();
     if (how.holds_draft) {
       line = std::exchange(draft_, {});
@@ -173,6 +180,11 @@ TerminalClient::Answered TerminalClient::Answer(TerminalInput::Question how, std
       aside_ = Joined(aside_, line);
       line = filled_in;
       continue;
+    }
+    if (how.chooses && came == Came::kKey && (line == kUpKey || line == kDownKey)) {
+      Choose(line == kUpKey ? -1 : 1);
+      question_text_.clear();
+      return Answered::kWithdrawn;
     }
     const bool may_be_command = came == Came::kLine && besides == Besides::kCommands && running();
     if (may_be_command && !ParseTyped(line).command.empty()) {
@@ -306,20 +318,13 @@ std::vector<std::string> TerminalClient::Painted(Style::Role role, const std::st
   return lines;
 }
 
-// Allows all of them. If an answer fails, its question stays in `shown` and open.
-void TerminalClient::AllowAll(std::vector<OpenQuestion>& shown) {
-  std::erase_if(shown, [&](const OpenQuestion& each) {
-    // What asks to leave the sandbox is answered by itself.
-    if (!each.call().allows("approve") || !Give(each, AnswerTo(each.call(), /*approved=*/true))) return false;
-    std::erase_if(Open(), [&](const PendingQuestion& open) { return QuestionId(open) == each.id(); });
-    return true;
-  });
-}
-
 // Shows the call to answer below the others, if these are to be answered with it. Returns the prompt and the keys that
 // answer.
 TerminalInput::Question TerminalClient::ShowApprovals(const std::vector<OpenQuestion>& shown, const Showing& how) {
-  ApprovalChoices offered{.together = shown.size(), .may_be_put_off = shown.front().from_list};
+  const std::string others = OthersThatWait();
+  ApprovalChoices offered{.together = shown.size(),
+                          .may_be_put_off = shown.front().from_list || (screen_.is_plain() && !others.empty())};
+  if (Open().size() > shown.size()) offered.kind = VisibleLine(shown.front().call().tool_name);
   std::vector<std::string> lines;
   for (std::size_t i = 1; how.together && i < shown.size(); ++i) {
     bool cut = false;
@@ -327,16 +332,10 @@ TerminalInput::Question TerminalClient::ShowApprovals(const std::vector<OpenQues
     offered.cut = offered.cut || cut;
     lines.emplace_back();
   }
-  if (shown.size() > 1) {
-    std::string others;
-    for (std::size_t i = 1; i < shown.size(); ++i) {
-      const event::ApprovalRequired& other = shown[i].call();
-      others += (i == 1 ? "" : ", ") + CallLabel(other.tool_name, other.tool_input);
-    }
-    const std::string more = Counted(shown.size() - 1, "more approval");
-    Append(lines,
-           Painted(Style::kWarning, how.together ? "the first of these " + std::to_string(shown.size()) + " calls:"
-                                                 : more + " after this: " + Shortened(others, kOtherCalls)));
+  if (how.together && shown.size() > 1) {
+    Append(lines, Painted(Style::kWarning, "the first of these " + std::to_string(shown.size()) + " calls:"));
+  } else if (screen_.is_plain() && !others.empty()) {
+    Append(lines, Painted(Style::kWarning, others + " (l goes on to it)"));
   }
   bool cut = false;
   Append(lines, DescribeQuestion(shown.front(), how.whole, cut));
@@ -402,19 +401,16 @@ TerminalClient::Answered TerminalClient::EditArguments(OpenQuestion& question) {
 
 // Asks until the question is settled, put off or withdrawn.
 void TerminalClient::AskApproval(const OpenQuestion& question) {
-  // Approvals that are open now can be answered together after all were shown; later ones cannot, because they were
-  // not shown.
-  std::vector<OpenQuestion> shown{question};
-  if (!question.from_list) {
-    for (const PendingQuestion& each : Open()) {
-      if (OpenQuestion open{.asked = each}; open.is_approval() && open.id() != question.id()) shown.push_back(open);
-    }
-  }
+  std::vector<OpenQuestion> shown = Together(question);
   Showing how;
   for (;;) {
     std::string line;
     const TerminalInput::Question choice = ShowApprovals(shown, how);
-    if (Answer(choice, line, Besides::kCommands) != Answered::kLine) return;
+    if (Answer(choice, line, Besides::kCommands) != Answered::kLine) {
+      if (!chosen_.empty() && !shown.front().typed.empty())
+        left_.insert_or_assign(question.id(), std::move(shown.front()));
+      return;
+    }
     const OpenQuestion& asked = shown.front();
     const event::ApprovalRequired& call = asked.call();
     const TypedAnswer answer = ParseApprovalAnswer(line);
@@ -457,7 +453,7 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
         continue;
       case TypedAnswer::Kind::kNoToAll:
         KeepQuestion(choice.prompt + VisibleLine(line));
-        return StopRunOf(question);
+        return StopRunsOf(shown);
       case TypedAnswer::Kind::kShow:
         how.whole = true;
         continue;
@@ -467,6 +463,7 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
         continue;
       case TypedAnswer::Kind::kLater:
         if (question.from_list) return KeepQuestion(choice.prompt + VisibleLine(line));
+        if (Open().size() > 1) return KeepQuestion(choice.prompt + VisibleLine(line)), Choose(1);
         [[fallthrough]];
       case TypedAnswer::Kind::kUnclear:
         Tell(kHowToAnswer);
@@ -474,22 +471,12 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
         continue;
     }
     KeepQuestion(choice.prompt + VisibleLine(line));
-    if (answer.kind == TypedAnswer::Kind::kNo && answer.words.empty()) return StopRunOf(question);
+    if (answer.kind == TypedAnswer::Kind::kNo && answer.words.empty()) return StopRunsOf({question});
     if (!Give(asked, body)) continue;
     if (!call.modes.empty() && body["approved"] == Json(true)) UseModeOfPlan();
     if (ShowsDiff(call)) view_.DiffIsShown(call.call_id);
     return;
   }
-}
-
-// Cancels the run, as a plain no does: the person's next message says what to do instead.
-void TerminalClient::StopRunOf(const OpenQuestion& question) {
-  if (!question.from_list) {
-    static_cast<void>(TakeBack());
-    Open().clear();
-  }
-  if (const auto done = Call("POST", RunPath(QuestionRun(question.asked)) + "/cancel"); !done)
-    Complain(done.error().message);
 }
 
 // Reads one of `letters` ("yes" and "no" also count). Empty if there is no answer.

@@ -135,24 +135,34 @@ std::string Menu::CommonLine() const {
 std::vector<std::string> Menu::Lines(int columns, std::size_t most, const Style& style) const {
   std::vector<std::string> lines;
   if (!is_open_ || most < 2) return lines;
-  const std::size_t room = std::min(most - 1, matches_.size());
-  const std::size_t first = chosen_ < room ? 0 : chosen_ - room + 1;
-  int widest = 0;
-  for (std::size_t i = first; i < first + room; ++i) {
-    widest = std::max(widest, DisplayWidth(VisibleLine(items_[matches_[i]].name)));
-  }
-  widest = std::min(widest, std::max(8, columns * 3 / 5));
   const std::string place = std::to_string(chosen_ + 1) + "/" + std::to_string(matches_.size());
   const std::string keys = EnterTakes() ? "Enter or Tab" : "Tab";
-  lines.push_back(style.Paint(Style::kDim, CutToWidth(place + " · " + keys + " takes it · Esc closes", columns)));
+  lines = ItemLines(Matches(), chosen_, most - 1, columns, style);
+  lines.insert(lines.begin(),
+               style.Paint(Style::kDim, CutToWidth(place + " · " + keys + " takes it · Esc closes", columns)));
+  return lines;
+}
+
+std::vector<std::string> ItemLines(const std::vector<const MenuItem*>& items, std::size_t chosen, std::size_t most,
+                                   int columns, const Style& style) {
+  std::vector<std::string> lines;
+  const std::size_t room = std::min(most, items.size());
+  const std::size_t first = chosen < room ? 0 : chosen - room + 1;
+  int widest = 0;
   for (std::size_t i = first; i < first + room; ++i) {
-    const MenuItem& item = items_[matches_[i]];
+    widest = std::max(widest, DisplayWidth(VisibleLine(items[i]->name)));
+  }
+  const bool has_details =
+      std::ranges::any_of(items, [](const MenuItem* const item) { return !item->details.empty(); });
+  if (has_details) widest = std::min(widest, std::max(8, columns * 3 / 5));
+  for (std::size_t i = first; i < first + room; ++i) {
+    const MenuItem& item = *items[i];
     std::string name = CutToWidth(VisibleLine(item.name), widest);
     if (!item.details.empty()) name.append(static_cast<std::size_t>(widest - DisplayWidth(name)), ' ');
-    const std::string line = CutToWidth((i == chosen_ ? "› " : "  ") + name, columns);
+    const std::string line = CutToWidth((i == chosen ? "› " : "  ") + name, columns);
     const int left = columns - DisplayWidth(line) - 2;
     const std::string details = left < 4 || item.details.empty() ? "" : CutToWidth(VisibleLine(item.details), left);
-    lines.push_back(style.Paint(i == chosen_ ? Style::kAccent : Style::kPlain, line) +
+    lines.push_back(style.Paint(i == chosen ? Style::kAccent : Style::kPlain, line) +
                     (details.empty() ? "" : "  " + style.Paint(Style::kDim, details)));
   }
   return lines;

@@ -29,6 +29,10 @@ struct MenuPlace {
   bool is_complete = false;
 };
 
+// One line for each item, at most `most` of them: those around the chosen one, which is marked. At most `columns` wide.
+std::vector<std::string> ItemLines(const std::vector<const MenuItem*>& items, std::size_t chosen, std::size_t most,
+                                   int columns, const Style& style);
+
 // How well `name` matches: the less, the better. nullopt if it does not. Letters may differ in case.
 std::optional<std::size_t> MatchRank(const MenuPlace& place, std::string_view name);
 

@@ -261,7 +261,9 @@ std::string ApprovalLegend(const ApprovalChoices& offered) {
     legend += ", [1" + (offered.patterns == 1 ? std::string() : "-" + std::to_string(offered.patterns)) + "] more";
   }
   if (offered.cut) legend += ", [s]how all";
-  if (offered.together > 1) legend += ", [Y]es or [N]o to all " + std::to_string(offered.together);
+  if (offered.together > 1)
+    legend +=
+        ", [Y]es or [N]o to all " + std::to_string(offered.together) + (offered.kind.empty() ? "" : " " + offered.kind);
   if (offered.may_be_put_off) legend += ", [l]ater";
   return legend;
 }

@@ -30,6 +30,7 @@ inline constexpr const char* kOutsideMeans =
 // The possible answers to an approval, beside yes and no.
 struct ApprovalChoices {
   std::size_t together = 1;  // calls that ask together
+  std::string kind{};        // what these are, if other questions are open beside them
   bool cut = false;          // the arguments were cut
   bool may_be_put_off = false;
   std::size_t patterns = 0;  // patterns of calls that may be allowed

@@ -210,6 +210,13 @@ void RunView::ShowDiff(const std::string& call, const Json& files) {
   ShowFolded(std::move(lines), Style::kPlain, kDiffHead, kDiffTail);
 }
 
+void RunView::ShowFile(const Attachment& file) {
+  Note("  " + FileText(file));
+  // The server knows the type only if the model takes pictures.
+  const bool may_be_png = file.mime_type == "image/png" || file.filename.ends_with(".png");
+  if (live_ && show_picture_ && may_be_png) show_picture_(file);
+}
+
 void RunView::ShowNested(const event::Nested& nested) {
   if (const auto* const call = std::get_if<event::ToolCallStarted>(&nested.step)) {
     const std::string label = CallLabel(call->tool_name, call->tool_input);
@@ -347,7 +354,7 @@ void RunView::Heard(const AgentEvent& event) {
                  [&](const event::InteractionStarted& e) {
                    model_ = e.model;
                    doing_ = "waiting for " + (model_.empty() ? "the model" : VisibleLine(model_));
-                   for (const Attachment& file : e.attachments) Note("  " + FileText(file));
+                   for (const Attachment& file : e.attachments) ShowFile(file);
                  },
                  [&](const event::ToolCallStarted& e) { ShowCall(e); },
                  [&](const event::ApprovalRequired& e) {
@@ -370,7 +377,7 @@ void RunView::Heard(const AgentEvent& event) {
                  [&](const event::ToolOutputDelta& e) { ShowOutput(e); },
                  [&](const event::ToolResult& e) {
                    ShowResult(e);
-                   for (const Attachment& file : e.files) Note("  " + FileText(file));
+                   for (const Attachment& file : e.files) ShowFile(file);
                  },
                  [&](const event::PlanUpdated& e) { ShowPlan(e.steps); },
                  [&](const event::TaskUpdated& e) { ShowTasks(e.tasks); },

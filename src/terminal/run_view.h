@@ -38,6 +38,9 @@ class RunView {
   void DiffIsShown(const std::string& call) { diff_shown_.insert(call); }
   bool WantsDiff(const std::string& call) const { return !diff_shown_.contains(call); }
 
+  // `show` may show a picture that a live run tells of, below its name.
+  void SetPictures(std::function<void(const Attachment&)> show) { show_picture_ = std::move(show); }
+
   // Shows the last folded text, and the next time all folded texts. False if there is none.
   bool Unfold();
 
@@ -70,6 +73,7 @@ class RunView {
   void ShowUsage(const event::Usage& usage);
   void ShowSources(const std::vector<Citation>& citations);
   void ShowSearch(const event::WebSearch& search);
+  void ShowFile(const Attachment& file);
   void ShowCompacted(const event::Compacted& compacted);
   void ShowLoop(const event::LoopDetected& loop);
   void ShowChanged(const event::FilesChanged& changed);
@@ -80,6 +84,7 @@ class RunView {
 
   Screen& screen_;
   const Style& style_;
+  std::function<void(const Attachment&)> show_picture_;  // may be empty
 
   bool live_ = false, running_ = false;
   Clock::time_point begun_{}, thinking_since_{};

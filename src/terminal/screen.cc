@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <string_view>
 #include <utility>
 
@@ -18,6 +19,8 @@ namespace {
 constexpr int kLeastColumns = 20, kLeastRows = 6;
 constexpr int kRowsForInput = 3;         // at least, below the changing lines
 constexpr std::size_t kKeptLines = 500;  // for redrawing
+// Stands among those for what another program has printed. No line is like it.
+constexpr std::string_view kPrintedByOther = "\x1b";
 
 // Makes the web addresses in a line links (OSC 8), to what is written and nowhere else. One that reaches the end of the
 // row may go on in the next, so it stays as it is.
@@ -81,7 +84,11 @@ void Screen::TakeOff(int input_row, std::size_t kept) {
 // In one piece, because terminals take several times as long line by line.
 void Screen::WriteLines() {
   std::string text;
-  for (std::string& line : pending_) {
+  for (auto& [line, is_line] : pending_) {
+    if (!is_line) {
+      text.append(line);
+      continue;
+    }
     const bool has_links = line.find("://") != std::string::npos && !is_plain();
     text.append(has_links ? WithLinks(line, columns_) : line).append("\n");
     last_.push_back(std::move(line));
@@ -162,6 +169,33 @@ void Screen::Announce(const std::string& title, const std::string& notice) {
   std::fflush(stdout);
 }
 
+bool Screen::ShowsPictures() {
+  if (pictures_) return *pictures_ != PictureForm::kNone;
+  const auto variable = [](const char* name) { return std::string_view(std::getenv(name) ? std::getenv(name) : ""); };
+  const bool is_within_another = !variable("TMUX").empty() || !variable("STY").empty();
+  if (is_plain() || !MayBeAsked(variable("TERM"), is_within_another)) {
+    pictures_ = PictureForm::kNone;
+  } else if (const auto answers = input_.AskTerminal(kAskForPictures)) {
+    pictures_ = PictureFormOf(*answers);
+  }
+  return pictures_.value_or(PictureForm::kNone) != PictureForm::kNone;
+}
+
+void Screen::AddPicture(std::string_view bytes) {
+  if (!ShowsPictures()) return;
+  PictureSpace space{.columns = columns_, .rows = rows_ / 2};
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_xpixel != 0 && size.ws_ypixel != 0) {
+    space.cell_width = size.ws_xpixel / std::max<int>(size.ws_col, 1);
+    space.cell_height = size.ws_ypixel / std::max<int>(size.ws_row, 1);
+  }
+  auto picture = DrawPicture(*pictures_, bytes, picture_, space);
+  if (!picture) return;
+  ++picture_;
+  pending_.push_back({.text = std::move(picture->sequence), .is_line = false});
+  Add(picture->lines);
+}
+
 void Screen::RestoreTitle() {
   if (!std::exchange(title_, {}).empty()) Print("\x1b[23;2t");
 }
@@ -170,6 +204,7 @@ void Screen::Lend(const std::function<void()>& use) {
   WriteLines();
   std::fflush(stdout);
   input_.Lend(use);
+  last_.emplace_back(kPrintedByOther);
   MeasureAgain();
   if (is_plain()) return;
   // Only if the cursor is not at the beginning of a row do these blanks reach the next one.
@@ -183,6 +218,11 @@ void Screen::Resize() {
   int room = rows_ - input_.editor()->Rows() - RowsOf(below);
   std::size_t first = last_.size();
   for (; first > 0 && RowsOf({last_[first - 1]}) <= room; --first) room -= RowsOf({last_[first - 1]});
+  const auto foreign = std::find(last_.begin() + static_cast<std::ptrdiff_t>(first), last_.end(), kPrintedByOther);
+  if (foreign != last_.end()) {  // it cannot be drawn again, so it scrolls up
+    Print("\x1b[" + std::to_string(rows_) + "H" + std::string(static_cast<std::size_t>(rows_), '\n'));
+    std::replace(foreign, last_.end(), std::string(kPrintedByOther), std::string("(what it printed is further up)"));
+  }
   std::string clear;  // row by row, because tmux keeps a screen that is cleared at once in its history
   for (int row = rows_; row > 0; --row) clear += "\x1b[" + std::to_string(row) + ";1H\x1b[2K";
   Print(clear);

@@ -3,9 +3,12 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "terminal/pictures.h"
 #include "terminal/terminal_input.h"
 
 namespace reprise {
@@ -35,8 +38,14 @@ class Screen {
   void Lend(const std::function<void()>& use);
 
   // Adds lines that stay, for the next Draw.
-  void Add(std::string line) { pending_.push_back(std::move(line)); }
-  void Add(const std::vector<std::string>& lines) { pending_.insert(pending_.end(), lines.begin(), lines.end()); }
+  void Add(std::string line) { pending_.push_back({std::move(line)}); }
+  void Add(const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) Add(line);
+  }
+  // Whether the terminal can show pictures. Asks it when called first, which takes a moment.
+  bool ShowsPictures();
+  // Adds a picture below these lines; none if the terminal cannot show these bytes.
+  void AddPicture(std::string_view bytes);
   // Sets the lines below for the next Draw. If they do not all fit, the last ones are shown.
   void SetBelow(std::vector<std::string> lines);
 
@@ -62,11 +71,18 @@ class Screen {
 
   TerminalInput& input_;
   int columns_ = 80, rows_ = 24;
-  std::vector<std::string> pending_, below_;
+  struct Pending {
+    std::string text;
+    bool is_line = true;  // else a sequence that is written once
+  };
+  std::vector<Pending> pending_;
+  std::vector<std::string> below_;
   std::vector<std::string> shown_below_;  // on the terminal now
   bool has_prompt_ = false;               // the edited line has one
   std::deque<std::string> last_;          // the last lines that stay
   std::string title_;                     // empty: the terminal's own
+  std::optional<PictureForm> pictures_;   // nullopt: not asked yet
+  unsigned picture_ = 0;                  // the number of the next one
 };
 
 }  // namespace reprise

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -315,6 +316,14 @@ KeySource::Came TerminalInput::NextKey(std::string& key) {
   for (;;) {
     if (in_paste_ && read_.empty() && Clock::now() - last_read_ > kLongestSilence) read_ = kPasteEnd;
     if (auto first = WholeKey()) {
+      // Answers nothing by itself, so it may come in any burst.
+      const bool chooses = question_ != nullptr && question_->chooses && !in_paste_ && editor_->IsEmpty() &&
+                           (first->bytes == kUpKey || first->bytes == kDownKey);
+      if (chooses) {
+        read_.erase(0, first->length);
+        answer_key_ = first->bytes;
+        return GiveUp(Came::kKey);
+      }
       const bool is_in_time = question_ != nullptr && first_read_ >= answers_from_;
       if (is_in_time && editor_->IsEmpty()) is_early_ = false;
       if (!is_in_time) is_early_ = true;
@@ -366,7 +375,8 @@ KeySource::Came TerminalInput::NextKey(std::string& key) {
     const bool withdrawn = (ready == 0 || has_come) && meanwhile_->proceed();
     const bool arrives = in_paste_ && Clock::now() - last_read_ < kHalt;
     if (withdrawn && !arrives) return GiveUp(Came::kWithdrawn);
-    if (waits[0].revents != 0) ReadMore();
+    pollfd still{STDIN_FILENO, POLLIN, 0};  // AskTerminal may have read it
+    if (waits[0].revents != 0 && ::poll(&still, 1, 0) > 0) ReadMore();
   }
 }
 
@@ -458,6 +468,33 @@ bool TerminalInput::WaitForOrInterrupt(int descriptor, std::optional<std::chrono
     if (number == SIGTSTP) Suspend();
     if (number == SIGINT) return true;
     if (ready <= 0 || waits[0].revents != 0) return false;
+  }
+}
+
+std::optional<std::string> TerminalInput::AskTerminal(std::string_view request) {
+  constexpr std::chrono::seconds kMostWait{1};
+  if (in_paste_) return std::nullopt;
+  std::fflush(stdout);
+  WriteToTerminal(request);
+  for (const auto until = Clock::now() + kMostWait;;) {
+    std::string answers, keys;
+    bool is_whole = false;
+    for (std::string_view rest = read_; !rest.empty();) {
+      const auto key = FirstKey(rest, /*in_paste=*/false, /*no_more=*/true);
+      const std::string_view bytes = rest.substr(0, key ? key->length : rest.size());
+      const bool are_attributes = bytes.starts_with("\x1b[?") && bytes.ends_with('c');
+      const bool is_answer = are_attributes || bytes.starts_with("\x1b_") || bytes.starts_with("\x1bP");
+      (is_answer ? answers : keys) += bytes;
+      is_whole = is_whole || are_attributes;
+      rest.remove_prefix(bytes.size());
+    }
+    if (is_whole) {
+      read_ = std::move(keys);
+      return answers;
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+    pollfd waits{STDIN_FILENO, POLLIN, 0};
+    if (left <= 0 || ended_ || ::poll(&waits, 1, static_cast<int>(left)) <= 0 || !ReadMore()) return std::string();
   }
 }
 

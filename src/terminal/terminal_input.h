@@ -19,6 +19,9 @@ namespace reprise {
 // On request the terminal marks the beginning and the end of a paste with these.
 constexpr std::string_view kPasteBegin = "\x1b[200~", kPasteEnd = "\x1b[201~";
 
+// The arrow keys, as in Key::bytes.
+inline constexpr std::string_view kUpKey = "\x1b[A", kDownKey = "\x1b[B";
+
 // A key, from the bytes of a terminal.
 struct Key {
   enum class Kind {
@@ -79,6 +82,7 @@ class TerminalInput final : private KeySource {
     std::function<bool(const std::string& key)> takes_key{};
     std::chrono::milliseconds quiet{0};  // keys pressed so soon after the question appeared are no answer
     bool holds_draft = false;            // the line begins with the text that was being typed
+    bool chooses = false;                // kUpKey and kDownKey are answers too, however quickly they come
   };
   // The same for the answer to a question on the screen, but kept out of the history. Text that was typed or pasted
   // earlier or too soon does not count on a terminal: Enter returns kEarly until the line was empty once. Lines of a
@@ -86,6 +90,11 @@ class TerminalInput final : private KeySource {
   Came ReadAnswer(const Question& question, const Meanwhile& meanwhile, std::string& answer);
   // Blocks until `descriptor` is readable, at most for `most`. True if Ctrl-C was pressed.
   bool WaitForOrInterrupt(int descriptor, std::optional<std::chrono::milliseconds> most = std::nullopt);
+
+  // Sends a request that ends with one for the terminal's attributes (DA1), which every terminal answers, and returns
+  // its answers: control strings and the attributes. Keys that come meanwhile stay keys. Empty after a second without
+  // an answer; nullopt if none can be told apart now, within a paste. REQUIRES: can_move_cursor().
+  std::optional<std::string> AskTerminal(std::string_view request);
 
   // Lends the terminal, in its usual mode, to another program that `use` runs. Ctrl-C goes to that program alone.
   void Lend(const std::function<void()>& use);

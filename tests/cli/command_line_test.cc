@@ -42,6 +42,19 @@ TEST_CASE("ParseCommandLine: commands and their arguments", "[command-line]") {
   CHECK(Understood({"keys", "passphrase", "--new-passphrase-file", "f"}).keys.new_passphrase_file == "f");
 }
 
+TEST_CASE("ParseCommandLine: a command may stand behind flags, and is no message then", "[command-line]") {
+  for (const auto& line : std::vector<std::vector<const char*>>{
+           {"--model", "a/b", "ls", "c1"}, {"--model", "a/b", "ls", "c1", "--"}, {"--model=a/b", "ls", "--", "c1"}}) {
+    CHECK(Understood(line).command == "ls");
+    CHECK(Understood(line).argument == "c1");
+    CHECK(Understood(line).flags == Flags{{"model", "a/b"}});
+  }
+  CHECK(Ended({"--model", "a/b", "keys"}).text.find("keys needs one of its commands") != std::string::npos);
+  CHECK(Understood({"--model", "a/b", "--", "ls"}).opening == "ls");
+  CHECK(Understood({"chat", "ls"}).argument == "ls");
+  CHECK(Ended({"--model", "a/b", "lss"}).text.find("did you mean ls?") != std::string::npos);
+}
+
 TEST_CASE("ParseCommandLine: what is no number is no amount, and an empty text is no value", "[command-line]") {
   for (const char* const amount : {"nan", "-nan", "inf", "0", "-1", "1e10", "x", ""}) {
     INFO(amount);

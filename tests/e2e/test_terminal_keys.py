@@ -6,10 +6,11 @@ import re
 import signal
 import time
 
+import pyte
 import pytest
 
 from support.provider import Gate, call, text, tools
-from support.terminal import PASTE_BEGIN, PASTE_END, QUIET
+from support.terminal import ASKS_FOR_KEYS, PASTE_BEGIN, PASTE_END, QUIET
 from support.timing import SOON, eventually
 from test_folder_config import own_configuration
 
@@ -705,6 +706,22 @@ def test_a_command_of_ones_own(alone, provider):
     chat.type(CTRL_C).until("(ended by signal 2)").ready()
     assert "not this\r\n" not in chat.text and provider.requests == []
     assert "half" in chat.screen[[i for i, line in enumerate(chat.screen) if line.startswith("from ")][0] + 1], "the prompt stands below it"
+
+
+def test_what_a_command_has_printed_is_still_there_after_a_resize(alone):
+    _, chat = alone()
+    chat.say("!seq -f out-%g 3").until("out-3").ready()
+    before = len(chat.raw)
+    chat.resize(110, 45).until("(what it printed is further up)").ready()
+    chat.resize(120, 50).quiet(0.5)
+    screen = pyte.HistoryScreen(120, 40, history=500)
+    stream = pyte.ByteStream(screen)
+    stream.feed(ASKS_FOR_KEYS.sub(b"", chat.raw[:before]))
+    screen.resize(45, 110)
+    stream.feed(ASKS_FOR_KEYS.sub(b"", chat.raw[before:]))
+    above = ["".join(line[column].data for column in range(110)).rstrip() for line in screen.history.top]
+    at = above.index("out-1")
+    assert above[at - 1:at + 3] == ["! seq -f out-%g 3", "out-1", "out-2", "out-3"] and above.count("out-1") == 1
 
 
 def test_a_commands_output_for_the_model(alone, provider):

@@ -224,8 +224,8 @@ def test_one_of_several_questions_is_chosen(attached, server, provider):
     for name in ("one", "two"):
         server.client.start(name, name).until("approval_required")
     chat = attached()
-    opens(chat.say("/approvals"), "› write_file one.txt", "  write_file two.txt", "  all").type("two").quiet(0.1)
-    chat.type("\r").until("write_file two.txt").until("allow?").answer("y").quiet(0.1)
+    chat.say("/approvals").shows("1 more approval after this · Up and Down choose", "› write_file one.txt  one", "  write_file two.txt  two")
+    chat.type(b"\x1b[B").until("write_file two.txt  (risk").until("allow?").answer("y").quiet(0.1)
     eventually(lambda: [p.name for p in server.home.workspace.iterdir()] == ["two.txt"], "it has run")
     assert len(server.client.get("/approvals").json["approvals"]) == 1
 

@@ -1,8 +1,10 @@
 """The terminal client beside other clients of its chat: whose questions its mode answers, and changes of the chat that it did not make."""
+import re
 import types
 
 import pytest
 
+from support.client import Client
 from support.provider import Gate, call, text, tools
 from support.timing import eventually
 from test_approvals import set_mode
@@ -38,6 +40,28 @@ def files(server):
 
 def write(name):
     return call("write_file", {"path": name, "content": "1"}, name)
+
+
+# --- folders ---------------------------------------------------------------------------------------------------------
+
+def test_a_chat_that_moves_to_another_folder_says_so_at_once(make_home, provider, open_terminal):
+    home = make_home()
+    own_configuration(home, provider)
+    other = home.path.parent / "other"
+    other.mkdir()
+    (other / "AGENTS.md").write_text("Be kind.")
+    provider.plan(text("one"), text("two"))
+    chat = open_terminal(home, "--chat", "c", columns=150, rows=40).opened().ready()
+    chat.say("hello").until("one").ready()
+    client = Client(int(re.search(r"http://127\.0\.0\.1:(\d+)", chat.text)[1]))
+    client.request("PATCH", "/chats/c", {"title": "Hello"}).expect(200)
+    client.request("PATCH", "/chats/c", {"workspace": str(other)}).expect(200)
+    chat.until(f"(another client has moved this chat: it works in {other} now)").until("AGENTS.md is new").ready()
+    assert chat.text.count("has moved this chat") == 1 and f" · {other} · " in chat.screen[-2], chat.screen
+    chat.say("!echo here: $PWD").until(f"here: {other}").ready()
+    client.request("PATCH", "/chats/c", {"workspace": str(home.path)}).expect(200)
+    chat.until("it works in ").until(" now)").ready()
+    chat.say("!echo back: $PWD").until(f"back: {home.path}").ready()
 
 
 # --- modes -----------------------------------------------------------------------------------------------------------

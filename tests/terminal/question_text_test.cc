@@ -165,6 +165,8 @@ TEST_CASE("ApprovalLegend: only what the question takes", "[terminal]") {
   CHECK(ApprovalLegend({}) == "[y]es, [n]o, [a]lways in this chat, [e]dit the arguments");
   CHECK(ApprovalLegend({.together = 3, .cut = true, .may_be_put_off = true}) ==
         ApprovalLegend({}) + ", [s]how all, [Y]es or [N]o to all 3, [l]ater");
+  CHECK(ApprovalLegend({.together = 2, .kind = "write_file"}) ==
+        ApprovalLegend({}) + ", [Y]es or [N]o to all 2 write_file");
   CHECK(ApprovalLegend({.outside = true}) == ApprovalLegend({}) + ", [o]utside the sandbox");
   CHECK(ApprovalLegend({.inside = false, .outside = true}) == "[n]o, [e]dit the arguments, [o]utside the sandbox");
   CHECK(ApprovalLegend({.patterns = 1}) == ApprovalLegend({}) + ", [1] more");

@@ -166,7 +166,7 @@ class RuleSettings {
 // The site and how it is served.
 struct ServerOptions : HttpOptions {
   TenantSource tenants = {};                         // needed with `people`
-  std::string openapi = "{}";                        // the answer of GET /openapi.json
+  std::string_view openapi = "{}";                   // the answer of GET /openapi.json; lives as long as the program
   std::span<const PageAsset> page = {};              // empty: no page
   std::function<Result<void>()> ready = {};          // for GET /readyz; null: always ready. May block for a second
   std::function<std::vector<Error>()> failing = {};  // failures of a ready server; null: none. May block too

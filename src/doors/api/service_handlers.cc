@@ -242,7 +242,7 @@ void AddServiceRoutes(Router& router, const HandlerContext& context) {
   add("/metrics", Metrics, Access::kOperator);
   add(
       "/openapi.json",
-      [](const HandlerContext& c) -> Result<Outcome> { return Reply{.body = c.shared.options.openapi}; },
+      [](const HandlerContext& c) -> Result<Outcome> { return Reply{.body = std::string(c.shared.options.openapi)}; },
       Access::kTenant);
   add("/models", Models, Access::kTenant, Lane::kRemote);  // may ask the providers
   add("/usage", UsedToday, Access::kTenantOrAdmin, Lane::kWork);

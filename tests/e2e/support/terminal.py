@@ -16,8 +16,8 @@ from .timing import SOON
 PASTE_BEGIN, PASTE_END = b"\x1b[200~", b"\x1b[201~"
 # Sequences that move the cursor, switch modes or colours, or set the title; and the bell.
 ESCAPES = re.compile(rb"\x1b\][^\x07]*\x07|\x07|\x1b\[[0-9;?<>]*[A-Za-z]|\x1b[=>()][0-9A-B]?|\x1b[78]|\r")
-# Sequences unknown to pyte, which would draw their last letter or underline.
-ASKS_FOR_KEYS = re.compile(rb"\x1b\[[<>][0-9;]*[um]")
+# Sequences unknown to pyte, which would draw their last letter or underline, and control strings (pictures).
+ASKS_FOR_KEYS = re.compile(rb"\x1b\[[<>][0-9;]*[umq]|\x1b[_P][^\x1b]*\x1b\\|\x1b\]1337;[^\x07]*\x07")
 TIOCGPTPEER = 0x5441  # the program's side of a pseudo-terminal; no constant of Python's
 QUIET = 0.6  # seconds; a key pressed sooner after a question appeared does not answer it
 
@@ -41,6 +41,15 @@ class Terminal:
     @property
     def text(self):
         return ESCAPES.sub(b"", self.raw).decode(errors="replace")
+
+    def has_written(self, sequence):
+        """Waits until the program has written these bytes."""
+        deadline = time.monotonic() + SOON
+        while sequence not in self.raw:
+            part = self._read(deadline)
+            assert part, f"{sequence!r} is not written: {self.raw!r}"
+            self.raw += part
+        return self
 
     def _read(self, deadline):
         ready, _, _ = select.select([self.fd], [], [], max(0, deadline - time.monotonic()))
