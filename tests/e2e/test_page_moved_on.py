@@ -247,7 +247,7 @@ def test_words_for_a_call_that_is_answered_while_the_page_is_closed_go_to_the_bo
 
 def test_edited_arguments_outlive_the_page_and_keep_their_line_breaks(server, asked):
     asked.press("edit-arguments")
-    field = "[data-testid=approval-card] textarea"
+    field = "[data-testid=approval-card] .form textarea"
     area = asked.until(lambda: asked.css(field)[0], "the field")
     area.send_keys(Keys.CONTROL, Keys.END)
     area.send_keys("three")
