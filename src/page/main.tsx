@@ -181,8 +181,9 @@ class Boundary extends Component<{ children: ReactNode }, { failure: string | nu
   }
 }
 
-// Keys that an input method takes are for it alone: they end a word, not what is done on the page.
-addEventListener("keydown", (e) => e.isComposing && e.stopImmediatePropagation(), true);
+// Keys that an input method takes are for it alone: they end a word, not what is done on the page. In Safari the word has ended when its key comes, which has this code.
+const OF_METHOD = 229;
+addEventListener("keydown", (e) => (e.isComposing || e.keyCode === OF_METHOD) && e.stopImmediatePropagation(), true);
 
 // The copy buttons within rendered code.
 addEventListener("click", (e) => {

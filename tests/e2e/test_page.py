@@ -845,6 +845,7 @@ def pictures(server, provider, browse, workspace):
     page.script("document.querySelector('[data-testid=replay-box]').scrollIntoView({block: 'end'})")
     take_picture(page, "replay")
     page.press("tab-branches")
+    page.until(lambda: len(page.css("[data-testid=branch-map] input")) == 3, "the map")
     for box in page.css("[data-testid=branch-map] input")[1:3]:
         box.click()
     page.one("comparison")

@@ -346,6 +346,23 @@ def focus_card(page, name="approval-card"):
     page.script("arguments[0].focus()", page.one(name))
 
 
+def test_words_for_a_call_may_have_several_lines(server, provider, browse):
+    provider.plan(tools(call("run_shell", {"command": "true"})), text("not done"))
+    page = browse(server)
+    page.say("run")
+    field = page.one("feedback")
+    low = field.rect["height"]
+    page.type("feedback", "Not so:" + Keys.ENTER + "- keep the logs" + Keys.ENTER + "- ask before you delete anything, " + "whatever it may be " * 10)
+    page.until(lambda: page.one("feedback").rect["height"] > 3 * low, "room for all of it")
+    assert page.script("const e = arguments[0]; return e.scrollHeight <= e.clientHeight + 2", page.one("feedback"))
+    assert page.all("approval-card"), "Enter answers nothing"
+    page.press("deny")
+    page.until_text("answer", "not done")
+    chat = server.client.get("/chats").json["chats"][0]["id"]
+    told, = [each["feedback"] for each in server.client.interaction(chat, "int_001")["agent_events"] if each["type"] == "REJECTED"]
+    assert told.startswith("Not so:\n- keep the logs\n- ask")
+
+
 def test_a_and_d_answer_the_card_that_has_the_focus(server, provider, browse):
     provider.plan(tools(call("run_shell", {"command": "echo yes >> log.txt"})), text("done"))
     page = browse(server)

@@ -52,6 +52,32 @@ def test_a_selection_that_ends_outside_does_not_close_a_dialog(server, provider,
     page.gone("chat-options")
 
 
+def test_chats_that_could_not_be_read_are_asked_for_again(server, provider, browse):
+    provider.answer_with(lambda request: text("ok"))
+    server.client.turn("c", "hello")
+    page = browse(server, script="""const real = window.fetch; window.refused = 0;
+        window.fetch = (to, how) => /\\/chats\\?/.test(to) && window.refused++ < 2
+          ? Promise.resolve(new Response('{"error":{"code":"overloaded","message":"too much to do"}}', {status: 503, headers: {"Content-Type": "application/json"}})) : real(to, how);""")
+    page.until_text("toast", "too much to do")
+    page.until_text("chat-item", "hello")
+    assert page.script("return window.refused") == 3
+    page.until_text("model", "scripted")
+
+
+def test_a_network_that_is_lost_under_a_silent_stream_is_told_of(server, provider, browse):
+    provider.answer_with(lambda request: text("ok"))
+    page = browse(server, script="for (const name of ['offline', 'online']) addEventListener(name, (e) => e.stopImmediatePropagation(), true)")  # not every system tells it
+    page.say("hello")
+    page.until_text("answer", "ok")
+    page.driver.set_network_conditions(offline=True, latency=0, throughput=0)
+    page.press("regenerate")
+    page.one("offline")
+    page.driver.delete_network_conditions()
+    page.gone("offline")
+    page.press("regenerate")
+    page.until_text("branch-label", "2/2")
+
+
 def test_grants_that_are_not_known_are_not_called_none(server, provider, browse):
     provider.plan(tools(call("write_file", {"path": "x.txt", "content": "hello"})), text("done"))
     page = browse(server, script=FAILING)

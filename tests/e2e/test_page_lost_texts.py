@@ -622,6 +622,13 @@ def test_the_keys_of_an_input_method_do_nothing_else(page):
     assert page.all("palette") and page.script("return location.hash") == "#a"
 
 
+def test_the_key_that_ends_a_word_in_safari_sends_nothing(server, page):
+    page.type("composer", "half a sentence")
+    page.script("""arguments[0].dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', keyCode: 229, bubbles: true, cancelable: true}))""", page.one("composer"))
+    page.type("composer", " and the rest" + Keys.ENTER)
+    eventually(lambda: said(server, "a")[1:] == ["half a sentence and the rest"], "the message, whole")
+
+
 def test_two_windows_keep_both_of_their_prompts(page, two):
     for turn_to, name in zip(two, ("of the first", "of the second")):
         turn_to()

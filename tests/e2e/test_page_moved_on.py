@@ -63,6 +63,25 @@ def test_a_chat_that_is_deleted_elsewhere_does_not_send_its_draft_to_another(ser
     assert page.script("return localStorage.getItem('draft:a')") is None
 
 
+def test_a_kept_message_of_a_chat_that_is_gone_goes_into_a_new_one(server, provider, page):
+    page.script("window.plain = window.fetch; window.fetch = (to, how) => how?.method === 'POST' ? Promise.reject(new TypeError('failed')) : plain(to, how)")
+    page.say("never delete the backups")
+    page.until_text("unsent", "never delete the backups")
+    page.script("window.fetch = window.plain")
+    page.type("composer", "and the logs")
+    delete(server, "a")
+    page.until_text("no-such-chat", "There is no chat a here")
+    page.until_text("unsent", "never delete the backups")
+    assert not page.all("send-again"), "it would begin another chat of this name"
+    page.gone("toast")  # which would get the click
+    page.press("begin-instead")
+    page.until(lambda: written(page) == "never delete the backups\n\nand the logs", "both, in a new chat")
+    page.type("composer", Keys.ENTER)
+    page.until_text("answer", "answered")
+    assert [each["id"] for each in server.client.get("/chats").json["chats"]] != ["a"]
+    assert page.script("return [localStorage.getItem('draft:a'), localStorage.getItem('unsent:a')]") == [None, None]
+
+
 def test_no_file_is_attached_to_a_chat_that_is_gone(server, page, tmp_path):
     delete(server, "a")
     page.one("no-such-chat")
@@ -228,7 +247,7 @@ def test_words_for_a_call_that_is_answered_while_the_page_is_closed_go_to_the_bo
 
 def test_edited_arguments_outlive_the_page_and_keep_their_line_breaks(server, asked):
     asked.press("edit-arguments")
-    field = "[data-testid=approval-card] textarea"
+    field = "[data-testid=approval-card] .form textarea"
     area = asked.until(lambda: asked.css(field)[0], "the field")
     area.send_keys(Keys.CONTROL, Keys.END)
     area.send_keys("three")

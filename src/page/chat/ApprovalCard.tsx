@@ -3,6 +3,7 @@ import { bring, goToWaiting } from "../keys/actions";
 import { inWords } from "../language";
 import { useKept } from "../list/Rows";
 import { roomOf } from "../list/window";
+import { fit } from "../parts/hooks";
 import { duration, useNow } from "../parts/time";
 import { Icon } from "../parts/Icon";
 import { cache } from "../store/cache";
@@ -162,7 +163,7 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
         </div>
       ))}
       <div className="answer-row">
-        <input className="words" dir="auto" aria-label={t.words} placeholder={t.words} value={words} data-testid="feedback" onChange={(e) => setWords(e.target.value)} />
+        <textarea ref={(area) => fit(area)} rows={1} className="words" dir="auto" aria-label={t.words} placeholder={t.words} value={words} data-testid="feedback" onChange={(e) => setWords(e.target.value)} />
         {approval.modes && (
           <select data-testid="mode-after" aria-label={t.modeAfter} value={mode} onChange={(e) => setMode(e.target.value)}>
             {approval.modes.map((each) => <option key={each} value={each}>{t.shortModes[each] ?? each}</option>)}

@@ -5,7 +5,7 @@ import { Icon } from "../parts/Icon";
 import { branch, cache, earlier, instructBy, isGone, lastTurn, need, tend, useBranch, useChat, useOpen } from "../store/cache";
 import { feed } from "../store/feed";
 import { leave, navigation } from "../store/navigation";
-import { draftOf, offerDraft, OpenChat, Unsent, writeDraft } from "../store/open";
+import { changeUnsent, draftOf, offerDraft, OpenChat, Unsent, writeDraft } from "../store/open";
 import * as requests from "../store/requests";
 import { useSelect } from "../store/state";
 import { isRunning, TextBlock, Turn } from "../store/turn";
@@ -97,7 +97,7 @@ function Turns({ busy }: { busy: boolean }) {
         {open && gone && (
           <p className="warning" data-testid="no-such-chat">
             <Icon name="alert" size={16} /> <span className="grow">{t.noSuchChat(open.id)}</span><button type="button" onClick={() => navigation.set({ view: "trash" })}>{t.trash}</button>
-            <button type="button" data-testid="begin-instead" onClick={() => beginInstead(open.id)}>{t.newChat}</button>
+            <button type="button" data-testid="begin-instead" onClick={() => beginInstead(open)}>{t.newChat}</button>
           </p>
         )}
         {turns.length === 0 && !gone && !sent && unsent.length === 0 && <Welcome />}
@@ -111,10 +111,11 @@ function Turns({ busy }: { busy: boolean }) {
   );
 }
 
-// A new chat takes along what was written for the one that is gone.
-function beginInstead(chat: string): void {
-  const words = draftOf(chat);
-  if (words && offerDraft("", words)) writeDraft(chat, "", words);
+// A new chat takes along what was written for the one that is gone, also messages that did not reach it.
+function beginInstead(chat: OpenChat): void {
+  const draft = draftOf(chat.id);
+  const words = [...chat.unsent.map((each) => each.text), draft].filter(Boolean).join("\n\n");
+  if (words && offerDraft("", words)) writeDraft(chat.id, "", draft), changeUnsent(chat, () => []);
   leave();
 }
 
@@ -231,7 +232,7 @@ function Loose({ row, unsent }: { row: ChatRow; unsent: Unsent[] }) {
       <div className="user-message" dir="auto">{kept.text}</div>
       <div className="turn-tools">
         <span className="bad">{kept.why ?? t.notSent}</span>
-        <button type="button" data-testid="send-again" onClick={() => void requests.sendAgain(kept)}>{t.sendAgain}</button>
+        {!isGone() && <button type="button" data-testid="send-again" onClick={() => void requests.sendAgain(kept)}>{t.sendAgain}</button>}
         <button type="button" className="quiet" data-testid="drop-unsent" onClick={() => requests.drop(kept)}>{t.removeQueued}</button>
       </div>
     </section>

@@ -9,6 +9,7 @@ import { attempt, changed, say, state, tell } from "./state";
 import { Chat, isRunning, PendingApproval, PendingInput } from "./turn";
 import { forgetWords, giveBackWords } from "./words";
 
+const AGAIN = 3000; // ms until chats that could not be read are asked for again
 const MOST_CLOSED = 20; // approvals that are listed as answered elsewhere
 
 export const feed = state({ connection: "connecting" as Connection, loggedOut: false, whyLoggedOut: "" });
@@ -59,7 +60,8 @@ async function readAll(): Promise<void> {
     cache.set({ models: await get<Models>("/models") });
     await readInstructions();
   });
-  if (meanwhile === news) meanwhile = null; // it is tried again when the feed is back
+  if (meanwhile === news) meanwhile = null;
+  if (!hasRead && !feed.loggedOut) setTimeout(onOpen, AGAIN);
 }
 
 function onFrames(frames: Frame[]): void {

@@ -48,12 +48,17 @@ async function failureOf(response: Response): Promise<ApiError> {
   return new ApiError(response.status, body?.error.code ?? "unknown", body?.error.message ?? response.statusText);
 }
 
+export const UNREACHED = "unreached"; // the event of a request that did not reach the server
+
 export async function request(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
   const response = await fetch(path, {
     method,
     signal,
     headers: { Accept: "application/json", ...authorization(), ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
     body: body === undefined || body instanceof Blob ? body : writeExact(body),
+  }).catch((error: unknown) => {
+    if (error instanceof TypeError) dispatchEvent(new Event(UNREACHED));
+    throw error;
   });
   if (!response.ok) throw await failureOf(response);
   return response;

@@ -1,5 +1,5 @@
 // Reads GET /events for ever. After a restart or a lost connection it reconnects by itself and continues where it was.
-import { ApiError, request } from "./api";
+import { ApiError, request, UNREACHED } from "./api";
 
 export interface Frame {
   event: string;
@@ -25,7 +25,8 @@ export class Feed {
 
   start(onFrames: OnFrames, onState: OnState): void {
     void this.run(onFrames, onState);
-    addEventListener("online", () => this.abort?.abort());
+    // Whether the server can be reached is seen at once.
+    for (const name of ["online", "offline", UNREACHED]) addEventListener(name, () => this.abort?.abort());
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden && Date.now() - this.heard > LATE) this.abort?.abort();
     });
