@@ -284,9 +284,16 @@ def test_a_given_name_is_for_one_chat(make_home):
     imported(home, one)
     roses = imported(home, one, "--as", "codex-roses")["imported"]
     assert [each["chat_id"] for each in roses] == ["codex-roses"] and not any("has changed" in note for note in roses[0]["notes"])
-    told = imported(home, DATA / "chatgpt/conversations.json", "--as", "violets", status=1)
-    assert [each["chat_id"] for each in told["imported"]] == ["violets"]
-    assert [each["message"] for each in told["failed"]] == ["--as is for one chat, and there are several"]
+    chats = sorted(path.name for path in home.data.iterdir())
+    empty = home.path / "two"
+    empty.mkdir()
+    shutil.copy(one, empty / "one.jsonl")
+    (empty / "two.jsonl").write_text('{"type":"session_meta","payload":{"id":"c2","cwd":"/x"}}\n')
+    for several in ([DATA / "chatgpt/conversations.json"], [DATA / "codex"], ["--from", "codex", "--list"]):
+        told = reprise(home, *several, "--as", "violets", status=2, CODEX_HOME=DATA / "codex")
+        assert "--as is for one chat, and there are several" in told.stderr and not told.stdout
+        assert sorted(path.name for path in home.data.iterdir()) == chats, "nothing was made"
+    assert [each["chat_id"] for each in imported(home, empty, "--as", "violets")["imported"]] == ["violets"], "one of the two holds no message"
 
 
 def test_an_export_brings_its_images_and_no_other_file(make_home, make_server, tmp_path):
