@@ -44,6 +44,7 @@ struct MovedMessage {
     kUsage,    // of the answer before it
     kModel,    // `model` answers from here on
     kStopped,  // by a person
+    kFailed,   // with the error `text`, where it comes from
   };
   Kind kind = Kind::kPrompt;
   std::string id{};      // in the source; empty: nothing refers to it
@@ -159,6 +160,8 @@ TokenUsage UsageOf(std::int64_t uncached, std::int64_t output, std::int64_t cach
 // JSON text of the arguments of a call, which may be text already; "{}" for null.
 std::string ArgumentsIn(const Json& value);
 std::optional<std::string> DecodeBase64(std::string text);
+// A part of a message that is a file in base64 joins `files`; one that cannot be read is counted.
+void AddBase64(std::string data, std::string mime_type, std::vector<MovedFile>& files, LeftOut& left_out);
 // The file in "data:TYPE;base64,...". nullopt if it is none.
 std::optional<MovedFile> FileInDataUrl(std::string_view url);
 // Adds the text on a line of its own, unless it is empty.
@@ -191,7 +194,7 @@ struct AnthropicContent {
 };
 AnthropicContent ReadAnthropicContent(const Json& content, LeftOut& left_out);
 TokenUsage AnthropicUsage(const Json& usage);
-// The text of a result's content, which is a text or a list of blocks; images join `files`.
+// The text of a result's content, which is a text or a list of blocks; images and other files join `files`.
 std::string ResultText(const Json& content, std::vector<MovedFile>& files, LeftOut& left_out);
 
 }  // namespace reprise
