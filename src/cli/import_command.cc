@@ -261,7 +261,6 @@ class SessionImport {
     auto turns = session.plan();
     if (!turns && turns.error().code == ErrorCode::kNotFound) return report_.AddEmpty(), Result<void>();
     if (!turns) return report_.Fail(session.source, turns.error()), Result<void>();
-    if (!has_own_name && std::exchange(is_named_, true)) return report_.Fail(session.source, OnlyOne()), Result<void>();
     progress_.Expect((*turns)->size());
     Waiting waiting{.source = session.source,
                     .tool = session.format->tool,
@@ -292,10 +291,6 @@ class SessionImport {
     std::string earlier;
     std::shared_ptr<MovedTurns> turns;
   };
-
-  static Error OnlyOne() {
-    return Fail(ErrorCode::kInvalidArgument, "--as is for one chat, and there are several").value();
-  }
 
   // Begins to import those that wait, when the ones before them are imported.
   Result<void> Begin() {
@@ -360,7 +355,6 @@ class SessionImport {
   Report& report_;
   std::vector<Waiting> waiting_;
   std::uint64_t bytes_ = 0;  // of those that wait
-  bool is_named_ = false;    // a chat has the name of --as
   std::vector<Waiting> under_way_;
   std::vector<Result<void>> taken_;  // of those under way, when writer_ has ended
   std::jthread writer_;
@@ -566,7 +560,8 @@ Exited RunImport(const CommandLine& line, const Environment& environment) {
   const auto options = TRY(OfUse(LoadOptions(line.flags, environment)));
   Report report(line.json);
   const Asked asked = TRY(OfUse(Sort(line, report)));
-  if (!line.as.empty() && (asked.chats.size() > 1 || asked.sessions.paths.size() > 1)) {
+  const bool are_several = asked.chats.size() > 1 || asked.sessions.paths.size() > 1;
+  if (!line.as.empty() && (are_several || HasSeveral(asked.sessions, environment, asked.chats.size()))) {
     return Misused("--as is for one chat, and there are several");
   }
   if (asked.is_empty()) return report.Finish();

@@ -337,6 +337,12 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
     recording.last_words.insert(recording.last_words.begin(), std::move(recording.events.back()));
     recording.events.pop_back();
   }
+  // Earlier versions imported what was said before a person stopped it as an answer.
+  const bool was_stopped = interaction.imported && interaction.status == InteractionStatus::kCancelled;
+  for (AgentEvent& event : recording.events) {
+    const auto* answer = was_stopped ? std::get_if<event::Answer>(&event.payload) : nullptr;
+    if (answer != nullptr) event.payload = event::MessageText{.content = std::string(answer->content)};
+  }
 
   std::uint32_t round_index = 0;
   const bool has_begun = !recording.events.empty();  // a hook or a stop may have come first

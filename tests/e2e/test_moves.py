@@ -307,9 +307,54 @@ def test_a_given_name_is_for_one_chat(make_home):
     imported(home, one)
     roses = imported(home, one, "--as", "codex-roses")["imported"]
     assert [each["chat_id"] for each in roses] == ["codex-roses"] and not any("has changed" in note for note in roses[0]["notes"])
-    told = imported(home, DATA / "chatgpt/conversations.json", "--as", "violets", status=1)
-    assert [each["chat_id"] for each in told["imported"]] == ["violets"]
-    assert [each["message"] for each in told["failed"]] == ["--as is for one chat, and there are several"]
+    chats = sorted(path.name for path in home.data.iterdir())
+    empty = home.path / "two"
+    empty.mkdir()
+    shutil.copy(one, empty / "one.jsonl")
+    (empty / "two.jsonl").write_text('{"type":"session_meta","payload":{"id":"c2","cwd":"/x"}}\n')
+    for several in ([DATA / "chatgpt/conversations.json"], [DATA / "codex"], ["--from", "codex", "--list"]):
+        told = reprise(home, *several, "--as", "violets", status=2, CODEX_HOME=DATA / "codex")
+        assert "--as is for one chat, and there are several" in told.stderr and not told.stdout
+        assert sorted(path.name for path in home.data.iterdir()) == chats, "nothing was made"
+    assert [each["chat_id"] for each in imported(home, empty, "--as", "violets")["imported"]] == ["violets"], "one of the two holds no message"
+
+
+@pytest.mark.parametrize("tool", ["claude-code", "codex"])
+def test_what_a_person_stopped_after_a_text_replays_and_passes_as_a_test(tool, make_home, tmp_path):
+    home, path = make_home(), tmp_path / "rollout-1.jsonl"
+    rows = [{"type": "user", "uuid": "1", "parentUuid": None, "sessionId": "a", "message": {"role": "user", "content": "explain"}},
+            {"type": "assistant", "uuid": "2", "parentUuid": "1", "sessionId": "a",
+             "message": {"id": "m", "role": "assistant", "usage": {"input_tokens": 3, "output_tokens": 2}, "content": [{"type": "text", "text": "First, the"}]}},
+            {"type": "user", "uuid": "3", "parentUuid": "2", "sessionId": "a", "message": {"role": "user", "content": [{"type": "text", "text": "[Request interrupted by user]"}]}}]
+    if tool == "codex":
+        said = [{"type": "message", "role": role, "content": [{"type": "input_text", "text": words}]} for role, words in [("user", "explain"), ("assistant", "First, the")]]
+        rows = [{"type": "session_meta", "payload": {"id": "c"}}, *[{"type": "response_item", "payload": each} for each in said],
+                {"type": "event_msg", "payload": {"type": "turn_aborted"}}]
+    replays(home, path, rows, "CANCELLED")
+
+
+def test_a_turn_that_failed_elsewhere_replays_and_passes_as_a_test(make_home, tmp_path):
+    rows = [{"type": "user", "uuid": "1", "parentUuid": None, "sessionId": "a", "message": {"role": "user", "content": "q"}},
+            {"type": "assistant", "uuid": "2", "parentUuid": "1", "sessionId": "a",
+             "message": {"id": "m", "role": "assistant", "usage": {"input_tokens": 3, "output_tokens": 2}, "content": [{"type": "text", "text": "First I"}]}},
+            {"type": "assistant", "uuid": "3", "parentUuid": "2", "sessionId": "a", "isApiErrorMessage": True,
+             "message": {"id": "n", "role": "assistant", "content": [{"type": "text", "text": "API Error: 529"}]}}]
+    replays(make_home(), tmp_path / "alone.jsonl", [rows[0], {**rows[2], "parentUuid": "1"}], "FAILED")
+    replays(make_home(), tmp_path / "after.jsonl", rows, "FAILED")
+
+
+def replays(home, path, rows, status):
+    path.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    imported(home, path, "--as", "it")
+
+    def run(*arguments):
+        return subprocess.run([str(BINARY), *map(str, arguments), "--data-dir", str(home.data)], cwd=home.path, env=home.environment(), stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=3 * SOON, check=True).stdout
+
+    assert json.loads(run("cat", "it/int_001"))["status"] == status
+    run("replay", "it")
+    run("export", "it", "-o", home.path / "suite")
+    run("test", home.path / "suite")
 
 
 def test_an_export_brings_its_images_and_no_other_file(make_home, make_server, tmp_path):

@@ -178,6 +178,20 @@ Result<PassedOver> ForEachForeignSession(const WantedSessions& wanted, const Env
   return finder.passed_over();
 }
 
+bool HasSeveral(const WantedSessions& wanted, const Environment& environment, std::size_t chats) {
+  std::optional<FoundSession> alone;  // so far: it is read only if there is another chat
+  const auto visit = [&](FoundSession session) -> Result<void> {
+    if (chats == 0 && !alone) return alone = std::move(session), Result<void>();
+    if (alone && alone->plan()) ++chats;
+    alone.reset();
+    if (session.plan()) ++chats;
+    return chats > 1 ? Fail(ErrorCode::kCancelled, "two are enough") : Result<void>();
+  };
+  // The import itself tells what cannot be read.
+  (void)ForEachForeignSession(wanted, environment, visit, [](const std::string&, const Error&) {});
+  return chats > 1;
+}
+
 std::optional<Timestamp> ParseSince(const std::string& text) {
   constexpr int kMost = 100'000;
   int number = 0;

@@ -40,6 +40,9 @@ Result<PassedOver> ForEachForeignSession(const WantedSessions& wanted, const Env
                                          const std::function<Result<void>(FoundSession)>& visit,
                                          const std::function<void(const std::string& path, Error error)>& failed);
 
+// Whether several chats would be imported: `chats` of our own, and of the sessions those that have messages.
+bool HasSeveral(const WantedSessions& wanted, const Environment& environment, std::size_t chats);
+
 // "90d", "12h", or a date as 2026-01-31. nullopt: neither.
 std::optional<Timestamp> ParseSince(const std::string& text);
 

@@ -90,8 +90,6 @@ class AtifReader final : public RecordReader {
     step.kind = Kind::kAnswer;
     step.group = "step " + std::to_string(CountIn(json, "step_id"));
     step.model = json.contains("model_name") ? TextMember(json, "model_name") : model;
-    if (!step.files.empty()) left_out.Add("image of an answer", step.files.size());
-    step.files.clear();
     step.blocks.push_back({.kind = MovedBlock::Kind::kThinking, .text = TextMember(json, "reasoning_content")});
     step.blocks.push_back({.text = std::exchange(step.text, {})});
     for (const Json& call : ListIn(json, "tool_calls")) {

@@ -84,6 +84,7 @@ class ChatGptReader final : public NodeReader {
       if (!IsBlank(step.text)) left_out.Add("message that the tool added by itself");
       return {};
     }
+    TakeFiles(message, step);
     if (role == "tool") {
       step.kind = Kind::kResult;
     } else if (role == "assistant") {
@@ -105,6 +106,32 @@ class ChatGptReader final : public NodeReader {
     if (is_blank && std::ranges::find(kTexts, type) == kTexts.end()) left_out.AddUnknown("message", type);
     if (is_blank && step.kind != Kind::kResult) return {};
     return {std::move(step)};
+  }
+
+  // What was uploaded, and what code has drawn. Images are among the parts, too.
+  void TakeFiles(const Json& message, MovedMessage& step) {
+    const Json& parts = ListIn(MemberOf(message, "content"), "parts");
+    const Json& metadata = MemberOf(message, "metadata");
+    for (const Json& attachment : ListIn(metadata, "attachments")) {
+      const std::string id = TextMember(attachment, "id");
+      const bool is_part = !id.empty() && std::ranges::any_of(parts, [&](const Json& part) {
+        return TextMember(part, "asset_pointer").ends_with(id);
+      });
+      if (!is_part) TakeFile(id, "file whose content the export lacks", step);
+    }
+    for (const Json& drawn : ListIn(MemberOf(metadata, "aggregate_result"), "messages")) {
+      if (TextMember(drawn, "message_type") == "image")
+        TakeFile(TextMember(drawn, "image_url"), "image of a result", step);
+    }
+  }
+
+  // `what` counts a file that is not there.
+  void TakeFile(const std::string& pointer, const std::string& what, MovedMessage& step) {
+    if (auto file = FileOf(pointer)) {
+      step.files.push_back(*std::move(file));
+    } else {
+      left_out.Add(what);
+    }
   }
 
   static std::string Arguments(const std::string& text) {
@@ -129,10 +156,9 @@ class ChatGptReader final : public NodeReader {
         add(part.get<std::string>());
       } else if (part.contains("text")) {
         add(TextMember(part, "text"));
-      } else if (auto file = FileOf(TextMember(part, "asset_pointer"))) {
-        step.files.push_back(*std::move(file));
       } else {
-        left_out.Add("attachment (" + FirstWords(TextMember(part, "content_type")) + ")");
+        TakeFile(TextMember(part, "asset_pointer"), "attachment (" + FirstWords(TextMember(part, "content_type")) + ")",
+                 step);
       }
     }
     return type == "reasoning_recap";

@@ -53,6 +53,10 @@ std::vector<MovedMessage> MessagesIn(const Json& line, LeftOut& left_out) {
     said.model = TextMember(message, "model");
     if (said.model == "<synthetic>") said.model.clear();
     said.usage = AnthropicUsage(MemberOf(message, "usage"));
+    if (MemberOf(line, "isApiErrorMessage") == true) {
+      said.kind = Kind::kFailed;
+      for (const MovedBlock& block : std::exchange(said.blocks, {})) AddLine(said.text, block.text);
+    }
     messages.insert(messages.begin(), std::move(said));
   } else if (!said.text.empty() || !said.files.empty()) {
     said.blocks.clear();
@@ -60,6 +64,20 @@ std::vector<MovedMessage> MessagesIn(const Json& line, LeftOut& left_out) {
   }
   for (MovedMessage& each : messages) each.at = TimeIn(MemberOf(line, "timestamp"));
   return messages;
+}
+
+// What a person says beside the mark of an interruption is a message of its own.
+void TakeMark(std::vector<MovedMessage>& messages) {
+  constexpr std::string_view kMark = "[Request interrupted by user";
+  if (messages.empty() || messages.back().kind != Kind::kPrompt) return;
+  MovedMessage& said = messages.back();
+  const std::string_view text = Trimmed(said.text);
+  if (!text.starts_with(kMark)) return;
+  MovedMessage stopped{.kind = Kind::kStopped, .at = said.at};
+  said.text = std::string(Trimmed(text.substr(std::min(text.find(']'), text.size() - 1) + 1)));
+  const bool says_more = !said.text.empty() || !said.files.empty();
+  messages.insert(messages.end() - 1, std::move(stopped));
+  if (!says_more) messages.pop_back();
 }
 
 // The file of a sub-agent; empty if there is none. The id is a part of a name, and no path.
@@ -129,6 +147,7 @@ class ClaudeCodeReader final : public RecordReader {
       return {};
     }
     auto messages = MessagesIn(line, left_out);
+    TakeMark(messages);
     for (MovedMessage& message : messages) {
       for (const MovedBlock& block : message.blocks) {
         if (block.kind == MovedBlock::Kind::kCall) NoteTask(block);
@@ -146,8 +165,6 @@ class ClaudeCodeReader final : public RecordReader {
     if (MemberOf(line, "isCompactSummary") == true) {
       message.kind = Kind::kSummary;
       message.tokens_before = tokens_[TextMember(line, "parentUuid")];
-    } else if (text.starts_with("[Request interrupted by user")) {
-      message.kind = Kind::kStopped;
     } else if (((text.starts_with("<local-command-") || text.starts_with("<bash-")) && text.ends_with(">")) ||
                text.starts_with("Caveat: The messages below")) {
       left_out.Add("command of the tool itself");
@@ -223,6 +240,8 @@ class ClaudeCodeReader final : public RecordReader {
     const auto result = std::ranges::find(messages, Kind::kResult, &MovedMessage::kind);
     const std::string file = FileOfAgent(agent);
     if (result == messages.end() || file.empty()) return;
+    // A sub-agent that was resumed has the steps of all calls in one file.
+    if (naming_.try_emplace(file, record).first->second != record) return left_out.Add("sub-agent that is named twice");
     const std::string call = result->call_id;
     const auto source = SourceText::Open(file);
     if (!source || source->size() > kMostOfSubAgent) return left_out.Add("sub-agent whose file cannot be read");
@@ -283,13 +302,14 @@ class ClaudeCodeReader final : public RecordReader {
   }
 
   const std::string path_;
-  std::size_t read_ = 0;                                            // records
-  bool is_first_ = true;                                            // reading of the record
-  std::unordered_map<std::string, Command> commands_;               // by uuid
-  std::unordered_map<std::string, std::int64_t> tokens_;            // before a compaction, by its uuid
-  std::unordered_map<std::string, std::string> chains_;             // calls of sub-agents, by uuid of their lines
-  std::unordered_map<std::size_t, std::string> calls_of_lines_;     // the same by number of the line; empty: none
-  std::unordered_map<std::string, std::uint64_t> sizes_;            // of sub-agents' files, when they were first read
+  std::size_t read_ = 0;                                         // records
+  bool is_first_ = true;                                         // reading of the record
+  std::unordered_map<std::string, Command> commands_;            // by uuid
+  std::unordered_map<std::string, std::int64_t> tokens_;         // before a compaction, by its uuid
+  std::unordered_map<std::string, std::string> chains_;          // calls of sub-agents, by uuid of their lines
+  std::unordered_map<std::size_t, std::string> calls_of_lines_;  // the same by number of the line; empty: none
+  std::unordered_map<std::string, std::size_t> naming_;   // by file of a sub-agent: the record that named it first
+  std::unordered_map<std::string, std::uint64_t> sizes_;  // of sub-agents' files, when they were first read
   std::unordered_map<std::size_t, std::deque<std::string>> tasks_;  // calls, by hash of their prompt
   std::unordered_set<std::string> open_tasks_;                      // those without a sub-agent and a result
 };

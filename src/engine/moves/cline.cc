@@ -40,6 +40,31 @@ bool IsOfTool(std::string_view text) {
          text.starts_with("[TASK RESUMPTION]") || text.starts_with("[ERROR] You did not use a tool");
 }
 
+// What a person says in such a message.
+std::string SaidIn(const std::string& text) {
+  constexpr std::string_view kBegin = "<user_message>";
+  const std::size_t begin = text.find(kBegin), end = text.find("</user_message>", begin);
+  if (begin == std::string::npos || end == std::string::npos) return {};
+  return std::string(Trimmed(text.substr(begin + kBegin.size(), end - begin - kBegin.size())));
+}
+
+// The tool says at the end of an answer how that was cut off. Removes it; nullopt: it was not.
+std::optional<MovedMessage> TakeEnd(std::vector<MovedBlock>& blocks) {
+  constexpr std::pair<std::string_view, Kind> kMarks[] = {{"[Response interrupted by user]", Kind::kStopped},
+                                                          {"[Response interrupted by API Error]", Kind::kFailed},
+                                                          {"Failure: I did not provide a response.", Kind::kFailed}};
+  if (blocks.empty() || blocks.back().kind != MovedBlock::Kind::kText) return std::nullopt;
+  const std::string_view text = Trimmed(blocks.back().text);
+  for (const auto& [mark, kind] : kMarks) {
+    if (!text.ends_with(mark)) continue;
+    MovedMessage end{.kind = kind, .text = std::string(mark)};
+    std::string before(Trimmed(text.substr(0, text.size() - mark.size())));
+    before.empty() ? blocks.pop_back() : void(blocks.back().text = std::move(before));
+    return end;
+  }
+  return std::nullopt;
+}
+
 // A call that waits for its result.
 struct OpenCall {
   std::string id, name;
@@ -72,6 +97,7 @@ Json WithoutResults(const Json& content, std::vector<OpenCall>& open, std::vecto
       results.push_back(*std::move(result));
     } else if (IsOfTool(text)) {
       left_out.Add("message that the tool added by itself");
+      if (std::string said = SaidIn(text); !said.empty()) kept.push_back({{"type", "text"}, {"text", std::move(said)}});
     } else if (text.empty()) {
       kept.push_back(block);
     } else if (std::string said = WithoutDetails(text); !said.empty()) {
@@ -164,7 +190,9 @@ class ClineReader final : public RecordReader {
     std::ranges::move(results, std::back_inserter(content.results));
     MovedMessage& said = content.message;
     auto at = TimeIn(MemberOf(message, "ts"));
+    std::optional<MovedMessage> end;
     if (is_answer) {
+      end = TakeEnd(said.blocks);
       for (const MovedBlock& block : said.blocks) {
         if (is_first && block.kind == MovedBlock::Kind::kCall) open_.push_back({.id = block.id, .name = block.name});
       }
@@ -184,7 +212,10 @@ class ClineReader final : public RecordReader {
       result.at = at;
       messages.push_back(std::move(result));
     }
-    if (said.kind == Kind::kAnswer || !said.text.empty() || !said.files.empty()) messages.push_back(std::move(said));
+    const bool is_empty = is_answer ? end && said.blocks.empty() : said.text.empty() && said.files.empty();
+    if (!is_empty) messages.push_back(std::move(said));
+    if (end) messages.push_back(*std::move(end));
+    if (end) messages.back().at = at;
     if (!facts.created) facts.created = at;
     facts.updated = std::max(facts.updated, at);
     return messages;

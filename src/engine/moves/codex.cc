@@ -120,6 +120,8 @@ class CodexReader final : public RecordReader {
                          .output_tokens = CountIn(usage, "output_tokens"),
                          .cache_read_tokens = CountIn(usage, "cached_input_tokens")}}};
     }
+    if (type == "error" && IsOfTurn()) return {{.kind = Kind::kFailed, .text = TextMember(event, "message")}};
+    if (is_first_ && (type == "task_complete" || type == "turn_complete")) in_turn_ = false;
     if (type == "error" || type == "stream_error" || type == "warning") {
       left_out.Add("message about a failure");
     } else if (type == "thread_rolled_back") {
@@ -155,6 +157,7 @@ class CodexReader final : public RecordReader {
       message.kind = Kind::kResult;
       message.call_id = TextMember(item, "call_id");
       PutOutput(MemberOf(item, "output"), message);
+      if (const Json& tools = MemberOf(item, "tools"); !tools.is_null()) AddLine(message.text, DumpJson(tools));
     } else if (type.starts_with("compaction")) {
       left_out.Add("summary that only its provider can read, so all messages stay");
       return {};
@@ -179,6 +182,12 @@ class CodexReader final : public RecordReader {
     return call;
   }
 
+  // Whether a person's message is being answered. As it was found when the lines were read in order.
+  bool IsOfTurn() {
+    if (is_first_ && in_turn_) failures_.insert(record);
+    return failures_.contains(record);
+  }
+
   // A text, which may be JSON with the text in it; an object; or a list of parts.
   void PutOutput(const Json& output, MovedMessage& message) {
     if (output.is_array()) return PutParts(output, message);
@@ -187,8 +196,8 @@ class CodexReader final : public RecordReader {
     if (content.is_array()) PutParts(content, message);
     if (content.is_string()) message.text = content.get<std::string>();
     message.is_error = MemberOf(output, "success") == false;
-    if (!output.is_string()) return;
-    message.text = output.get<std::string>();
+    if (output.is_object() && content.is_null()) message.text = DumpJson(output);
+    if (output.is_string()) message.text = output.get<std::string>();
     if (!message.text.starts_with("{\"output\":")) return;
     const auto inner = ParseForeignJson(message.text, {});
     if (!inner || !MemberOf(*inner, "output").is_string()) return;
@@ -235,6 +244,7 @@ class CodexReader final : public RecordReader {
   void PutPlace(MovedMessage& prompt) {
     prompt.id = std::to_string(record);
     if (is_first_) {
+      in_turn_ = true;
       if (prompts_.empty() && rolled_back_) roots_.insert(record);
       if (!prompts_.empty()) parents_.emplace(record, prompts_.back());
       prompts_.push_back(prompt.id);
@@ -250,6 +260,8 @@ class CodexReader final : public RecordReader {
   std::vector<std::string> prompts_;                      // that were not taken back so far
   std::unordered_map<std::size_t, std::string> parents_;  // of prompts, by record
   std::unordered_set<std::size_t> roots_;                 // prompts that nothing is left before
+  bool in_turn_ = false;                                  // at this line, when they are first read
+  std::unordered_set<std::size_t> failures_;              // records of errors that ended a turn
 
   std::unordered_map<std::string, std::size_t> record_of_sum_;  // of tokens: the first line that has it
 };

@@ -35,10 +35,7 @@ void TakeParts(const Json& content, MovedMessage& message, LeftOut& left_out) {
     } else if (IsPart(part, "functionCall") || IsPart(part, "functionResponse")) {
       continue;
     } else if (const Json& data = MemberOf(part, "inlineData"); !data.is_null()) {
-      if (auto bytes = DecodeBase64(TextMember(data, "data"))) {
-        message.files.push_back(
-            {.filename = {}, .mime_type = TextMember(data, "mimeType"), .content = *std::move(bytes)});
-      }
+      AddBase64(TextMember(data, "data"), TextMember(data, "mimeType"), message.files, left_out);
     } else {
       left_out.AddUnknown("part of a message", part.is_object() && !part.empty() ? part.begin().key() : "");
     }
@@ -50,6 +47,24 @@ std::string OutputIn(const Json& response) {
   if (output.is_string()) return output.get<std::string>();
   const Json& error = MemberOf(response, "error");
   return error.is_string() ? error.get<std::string>() : response.is_null() ? std::string() : DumpJson(response);
+}
+
+// The text of a result, and the files that the tool returned.
+void TakeResponse(const Json& response, MovedMessage& result, LeftOut& left_out) {
+  AddLine(result.text, OutputIn(MemberOf(response, "response")));
+  TakeParts(ListIn(response, "parts"), result, left_out);
+}
+
+// Removes what the tool tells the model of its own at the beginning of a message. False: there is nothing of it.
+bool DropContext(std::string& text) {
+  for (const std::string tag : {"session_context>", "hook_context>"}) {
+    if (!Trimmed(text).starts_with("<" + tag)) continue;
+    const std::string end = "</" + tag;
+    const std::size_t at = text.find(end);
+    text = at == std::string::npos ? std::string() : std::string(Trimmed(text.substr(at + end.size())));
+    return true;
+  }
+  return false;
 }
 
 class GeminiReader final : public RecordReader {
@@ -70,7 +85,7 @@ class GeminiReader final : public RecordReader {
     } else if (type == "gemini" || type == "model") {
       messages = TakeAnswer(line);
     } else if (type == "info" || type == "error" || type == "warning") {
-      left_out.Add("message of the interface");
+      messages = TakeRemark(line);
     } else {
       left_out.AddUnknown("message", type);
     }
@@ -98,17 +113,23 @@ class GeminiReader final : public RecordReader {
       const Json& response = MemberOf(part, "functionResponse");
       has_results = has_results || !response.is_null();
       if (response.is_null() || HasResult(TextMember(response, "id"))) continue;  // its call has it
-      messages.push_back({.kind = Kind::kResult,
-                          .text = OutputIn(MemberOf(response, "response")),
-                          .call_id = TextMember(response, "id")});
+      messages.push_back({.kind = Kind::kResult, .call_id = TextMember(response, "id")});
+      TakeResponse(response, messages.back(), left_out);
     }
-    const std::string_view text = Trimmed(said.text);
-    if (text.starts_with("<session_context>") || text.starts_with("<hook_context>")) {
-      left_out.Add("message that the tool added by itself");
-    } else if (!has_results || !text.empty() || !said.files.empty()) {
-      messages.push_back(std::move(said));
-    }
+    const bool is_of_tool = DropContext(said.text);
+    if (is_of_tool) left_out.Add("message that the tool added by itself");
+    const bool may_be_blank = !has_results && !is_of_tool;
+    if (may_be_blank || !IsBlank(said.text) || !said.files.empty()) messages.push_back(std::move(said));
     return messages;
+  }
+
+  // A message of the interface, which shows how a request failed in this form.
+  std::vector<MovedMessage> TakeRemark(const Json& line) {
+    MovedMessage failed{.kind = Kind::kFailed};
+    if (TextMember(line, "type") == "error") TakeParts(MemberOf(line, "content"), failed, left_out);
+    if (failed.text.starts_with("[API Error")) return {std::move(failed)};
+    left_out.Add("message of the interface");
+    return {};
   }
 
   std::vector<MovedMessage> TakeAnswer(const Json& line) {
@@ -121,7 +142,6 @@ class GeminiReader final : public RecordReader {
     const Json& content = MemberOf(line, "content");
     TakeParts(content, answer, left_out);
     answer.blocks.push_back({.text = std::exchange(answer.text, {})});
-    answer.files.clear();
     const Json& tokens = MemberOf(line, "tokens");
     answer.usage = {.input_tokens = CountIn(tokens, "input") + CountIn(tokens, "tool"),
                     .output_tokens = CountIn(tokens, "output") + CountIn(tokens, "thoughts"),
@@ -155,7 +175,7 @@ class GeminiReader final : public RecordReader {
         if (!part.is_null()) TakeParts(Json::array({part}), result, left_out);
         continue;
       }
-      result.text += (result.text.empty() ? "" : "\n") + OutputIn(MemberOf(response, "response"));
+      TakeResponse(response, result, left_out);
     }
     results.push_back(std::move(result));
   }
@@ -458,14 +478,13 @@ class GeminiContents final : public RecordReader {
       } else if (const Json& response = MemberOf(part, "functionResponse"); !response.is_null()) {
         const auto [call_id, is_new] = calls_of_.try_emplace({record, results++});
         if (is_new) call_id->second = open_.Take(TextMember(response, "id"), TextMember(response, "name"));
-        messages.push_back(
-            {.kind = Kind::kResult, .text = OutputIn(MemberOf(response, "response")), .call_id = call_id->second});
+        messages.push_back({.kind = Kind::kResult, .call_id = call_id->second});
+        TakeResponse(response, messages.back(), left_out);
       } else if (MemberOf(part, "thought") == true) {
         said.blocks.push_back({.kind = MovedBlock::Kind::kThinking, .text = TextMember(part, "text")});
-      } else if (said.kind == Kind::kAnswer) {
-        said.blocks.push_back({.text = TextMember(part, "text")});
       } else {
         TakeParts(Json::array({part}), said, left_out);
+        if (said.kind == Kind::kAnswer) said.blocks.push_back({.text = std::exchange(said.text, {})});
       }
     }
     if (!said.text.empty() || !said.blocks.empty() || !said.files.empty()) messages.push_back(std::move(said));

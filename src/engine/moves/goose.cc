@@ -43,8 +43,8 @@ class GooseReader final : public RecordReader {
       messages.clear();
       if (said.kind == Kind::kSummary) messages.push_back(std::move(said));
     } else if (TextMember(line, "role") == "assistant") {
-      said.kind = Kind::kAnswer;
-      said.text.clear();
+      said.kind = IsFailure(said) ? Kind::kFailed : Kind::kAnswer;
+      if (said.kind == Kind::kAnswer) said.text.clear();
       messages.push_back(std::move(said));
     } else if (!said.text.empty() || !said.files.empty()) {
       said.blocks.clear();
@@ -70,6 +70,12 @@ class GooseReader final : public RecordReader {
   // Messages say who sees them; both do unless it is denied.
   static bool IsMember(const Json& line, std::string_view name) {
     return MemberOf(MemberOf(line, "metadata"), name) != false;
+  }
+
+  // What the tool says itself if a request fails.
+  static bool IsFailure(const MovedMessage& said) {
+    return said.blocks.size() == 1 && said.text.starts_with("Ran into this error: ") &&
+           said.text.ends_with("Please retry if you think this is a transient or recoverable error.");
   }
 
   // What the tool tells the model without showing it: the summary in place of all before it, which is sent no more, and
@@ -110,16 +116,21 @@ class GooseReader final : public RecordReader {
       const Json& value = MemberOf(outcome, "value");
       MovedMessage result{.kind = Kind::kResult, .call_id = TextMember(part, "id")};
       result.is_error = TextMember(outcome, "status") == "error" || MemberOf(value, "isError") == true;
+      const bool is_object = value.is_object();
       result.text = result.is_error && value.is_null()
                         ? TextMember(outcome, "error")
-                        : ResultText(ToldTheModel(value.is_object() ? MemberOf(value, "content") : value, left_out),
+                        : ResultText(ToldTheModel(is_object ? MemberOf(value, "content") : value, left_out),
                                      result.files, left_out);
+      // As MCP has it, its text says the same.
+      const Json& structured = MemberOf(value, "structuredContent");
+      if (result.text.empty() && !structured.is_null()) {
+        result.text = DumpJson(structured);
+      } else if (!structured.is_null()) {
+        left_out.Add("structured content of a result");
+      }
       messages.push_back(std::move(result));
     } else if (type == "image") {
-      if (auto content = DecodeBase64(TextMember(part, "data"))) {
-        said.files.push_back(
-            {.filename = {}, .mime_type = TextMember(part, "mimeType"), .content = *std::move(content)});
-      }
+      AddBase64(TextMember(part, "data"), TextMember(part, "mimeType"), said.files, left_out);
     } else {
       left_out.Add("part of a message (" + FirstWords(type) + ")");
     }

@@ -147,7 +147,7 @@ void MovedTurns::Place(const MovedMessage& message, Step step) {
     turn = Begin(message, message.is_root ? kNone : turn);
   } else if (turn == kNone && says_something) {
     turn = Begin(message, kNone);
-  } else if (message.kind == Kind::kAnswer && message.nested.empty()) {
+  } else if ((message.kind == Kind::kAnswer || message.kind == Kind::kFailed) && message.nested.empty()) {
     turn = TurnOfAnswer(message, turn);
   }
   if (message.kind == Kind::kModel && !message.model.empty())
@@ -243,6 +243,8 @@ std::optional<StoredFile> MovedTurns::FileOf(Step step, std::size_t number, cons
 
 void MovedTurns::NameFiles(const MovedMessage& message, Step step) {
   if (!message.nested.empty()) return;
+  if (message.kind == Kind::kAnswer) return left_out_.Add("image of an answer", message.files.size());
+  if (message.kind == Kind::kSummary) return left_out_.Add("image of a summary", message.files.size());
   for (std::size_t i = 0; i < message.files.size(); ++i) {
     if (FileOf(step, i, message.files[i], {})) {
       files_.emplace(IdOf(step, i), FilePlace{.step = step, .number = i});

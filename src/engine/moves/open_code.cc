@@ -207,14 +207,20 @@ class OpenCodeReader final : public RecordReader {
     const Json& cache = MemberOf(tokens, "cache");
     answer.usage = UsageOf(CountIn(tokens, "input"), CountIn(tokens, "output") + CountIn(tokens, "reasoning"),
                            CountIn(cache, "read"), CountIn(cache, "write"));
-    const bool aborted = TextMember(MemberOf(info, "error"), "name") == "MessageAbortedError";
     if (is_summary && !answer.blocks.empty()) {
       steps.push_back({.kind = Kind::kSummary, .at = at, .text = answer.blocks.back().text});
     } else if (!answer.blocks.empty()) {
       steps.push_back(std::move(answer));
       std::ranges::move(results, std::back_inserter(steps));
     }
-    if (aborted) steps.push_back({.kind = Kind::kStopped});
+    AddError(MemberOf(info, "error"), at, steps);
+  }
+
+  static void AddError(const Json& error, const std::optional<Timestamp>& at, std::vector<MovedMessage>& steps) {
+    if (error.is_null()) return;
+    const std::string name = TextMember(error, "name"), message = TextMember(MemberOf(error, "data"), "message");
+    if (name == "MessageAbortedError") return steps.push_back({.kind = Kind::kStopped});
+    steps.push_back({.kind = Kind::kFailed, .at = at, .text = message.empty() ? name : message});
   }
 
   void AddCall(const Json& part, const std::optional<Timestamp>& at, int depth, MovedMessage& answer,
@@ -248,7 +254,8 @@ class OpenCodeReader final : public RecordReader {
     }
     read_.emplace(session, here);
     for (MovedMessage& step : StepsOfSession(session, *records, depth + 1)) {
-      const bool says = step.nested.empty() && (step.kind == Kind::kAnswer || step.kind == Kind::kResult);
+      const bool says = step.nested.empty() &&
+                        (step.kind == Kind::kAnswer || step.kind == Kind::kResult || step.kind == Kind::kFailed);
       if (!says) continue;
       step.nested = call;
       results.push_back(std::move(step));

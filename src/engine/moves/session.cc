@@ -195,6 +195,12 @@ std::string ArgumentsIn(const Json& value) {
   return value.is_string() ? value.get<std::string>() : DumpJson(value);
 }
 
+void AddBase64(std::string_view data, std::string mime_type, std::vector<MovedFile>& files, LeftOut& left_out) {
+  auto content = DecodeBase64(data);
+  if (!content || content->empty()) return left_out.Add("file that cannot be read");
+  files.push_back({.filename = {}, .mime_type = std::move(mime_type), .content = *std::move(content)});
+}
+
 std::optional<MovedFile> FileInDataUrl(std::string_view url) {
   constexpr std::string_view kScheme = "data:", kBase64 = ";base64";
   const std::size_t comma = url.find(',');
@@ -218,11 +224,12 @@ std::string FirstWords(std::string_view text) {
 
 namespace {
 
-// An image or document in a block of Anthropic's API or of MCP.
+// An image or document in a block of Anthropic's API, or of MCP, whose resources have it as "blob".
 std::optional<MovedFile> FileInBlock(const Json& block) {
   const Json& source = MemberOf(block, "source");
   std::string type = TextMember(source, "media_type"), data = TextMember(source, "data");
-  if (data.empty()) type = TextMember(block, "mimeType"), data = TextMember(block, "data");
+  if (data.empty())
+    type = TextMember(block, "mimeType"), data = TextMember(block, block.contains("blob") ? "blob" : "data");
   if (type.empty() || data.empty()) return std::nullopt;
   auto content = TextMember(source, "type") == "text" ? std::optional(std::move(data)) : DecodeBase64(data);
   if (!content) return std::nullopt;
@@ -248,6 +255,8 @@ void AddLine(std::string& to, const std::string& text) {
   to += text;
 }
 
+namespace {
+
 // Where a part of a result is from, or what it stands for: pages and files of claude.ai, links of MCP.
 std::string PlaceOf(const Json& block) {
   std::string lines;
@@ -255,12 +264,36 @@ std::string PlaceOf(const Json& block) {
   return lines;
 }
 
+// A resource of MCP: where it is from, and its text or file.
+void AddResource(const Json& resource, std::string& text, std::vector<MovedFile>& files, LeftOut& left_out) {
+  AddLine(text, PlaceOf(resource));
+  AddLine(text, TextMember(resource, "text"));
+  if (!resource.contains("blob")) return;
+  if (auto file = FileInBlock(resource)) {
+    files.push_back(*std::move(file));
+  } else {
+    left_out.Add("file that cannot be read");
+  }
+}
+
+// A part of a result without a text of its own: what it is found in, or refers to, and what of that it brings.
+void AddPlace(const Json& block, std::string& text, std::vector<MovedFile>& files, LeftOut& left_out) {
+  const std::string place = PlaceOf(block);
+  const bool is_file = MemberOf(block, "source").is_object() || block.contains("data");
+  AddLine(text, place);
+  if (block.contains("file_path")) return left_out.Add("file whose content the export lacks");
+  if (place.empty() || is_file) return left_out.Add("part of a result (" + FirstWords(TextMember(block, "type")) + ")");
+  AddLine(text, TextMember(block, "source"));
+  AddLine(text, ResultText(MemberOf(block, "content"), files, left_out));
+}
+
+}  // namespace
+
 std::string ResultText(const Json& content, std::vector<MovedFile>& files, LeftOut& left_out) {
   if (content.is_string()) return content.get<std::string>();
   if (content.is_object()) return ResultText(Json::array({content}), files, left_out);
   std::string text;
   for (const Json& block : content.is_array() ? content : Json::array()) {
-    const std::string type = TextMember(block, "type");
     if (block.is_string()) {
       AddLine(text, block.get<std::string>());
     } else if (block.contains("text")) {
@@ -268,13 +301,10 @@ std::string ResultText(const Json& content, std::vector<MovedFile>& files, LeftO
       AddLine(text, TextMember(block, "text"));
     } else if (auto file = FileInBlock(block)) {
       files.push_back(*std::move(file));
-    } else if (!MemberOf(block, "resource").is_null()) {
-      AddLine(text, TextMember(MemberOf(block, "resource"), "text"));
-    } else if (const std::string place = PlaceOf(block); !place.empty()) {
-      AddLine(text, place);
-      if (block.contains("file_path")) left_out.Add("file whose content the export lacks");
+    } else if (const Json& resource = MemberOf(block, "resource"); !resource.is_null()) {
+      AddResource(resource, text, files, left_out);
     } else {
-      left_out.Add("part of a result (" + FirstWords(type) + ")");
+      AddPlace(block, text, files, left_out);
     }
   }
   return text;
@@ -293,6 +323,7 @@ AnthropicContent ReadAnthropicContent(const Json& content, LeftOut& left_out) {
     if (type == "text") {
       AddLine(message.text, TextMember(block, "text"));
       message.blocks.push_back({.text = TextMember(block, "text")});
+      left_out.Add("citation in an answer", ListIn(block, "citations").size());
     } else if (type == "thinking" || type == "redacted_thinking") {
       const bool is_signed = !TextMember(block, "signature").empty() || !TextMember(block, "data").empty();
       message.blocks.push_back({.kind = MovedBlock::Kind::kThinking,

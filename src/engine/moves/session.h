@@ -44,6 +44,7 @@ struct MovedMessage {
     kUsage,    // of the answer before it
     kModel,    // `model` answers from here on
     kStopped,  // by a person
+    kFailed,   // with the error `text`, where it comes from
   };
   Kind kind = Kind::kPrompt;
   std::string id{};      // in the source; empty: nothing refers to it
@@ -158,6 +159,12 @@ std::int64_t CountIn(const Json& object, std::string_view name);
 TokenUsage UsageOf(std::int64_t uncached, std::int64_t output, std::int64_t cache_read, std::int64_t cache_write);
 // JSON text of the arguments of a call, which may be text already; "{}" for null.
 std::string ArgumentsIn(const Json& value);
+<<<<<<< HEAD
+=======
+std::optional<std::string> DecodeBase64(std::string text);
+// A part of a message that is a file in base64 joins `files`; one that cannot be read is counted.
+void AddBase64(std::string data, std::string mime_type, std::vector<MovedFile>& files, LeftOut& left_out);
+>>>>>>> 7bd329bebff99523e5060783159bfc8be5597bc9
 // The file in "data:TYPE;base64,...". nullopt if it is none.
 std::optional<MovedFile> FileInDataUrl(std::string_view url);
 // Adds the text on a line of its own, unless it is empty.
@@ -190,7 +197,7 @@ struct AnthropicContent {
 };
 AnthropicContent ReadAnthropicContent(const Json& content, LeftOut& left_out);
 TokenUsage AnthropicUsage(const Json& usage);
-// The text of a result's content, which is a text or a list of blocks; images join `files`.
+// The text of a result's content, which is a text or a list of blocks; images and other files join `files`.
 std::string ResultText(const Json& content, std::vector<MovedFile>& files, LeftOut& left_out);
 
 }  // namespace reprise

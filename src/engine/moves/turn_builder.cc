@@ -61,6 +61,10 @@ void TurnBuilder::Add(MovedMessage step, const FileOf& file_of) {
     case Kind::kStopped:
       stopped_ = true;
       return;
+    case Kind::kFailed:
+      if (failure_) left_out_.Add("message about a failure");
+      failure_ = std::move(step.text);
+      return;
   }
 }
 
@@ -90,6 +94,7 @@ void TurnBuilder::AddAnswer(MovedMessage step) {
       !rounds_.empty() && rounds_.back().group == step.group && (!step.group.empty() || !rounds_.back().has_result);
   const bool after_summary = !summaries_.empty() && summaries_.back().rounds == rounds_.size();
   if (!continues || after_summary) rounds_.push_back({.group = step.group, .at = TimeOf(step)});
+  if (std::exchange(failure_, std::nullopt)) left_out_.Add("message about a failure");  // the turn went on
   Round& round = rounds_.back();
   if (!step.model.empty()) model_ = step.model;
   // Pieces of an answer tell the usage again, as it is so far.
@@ -199,6 +204,8 @@ void TurnBuilder::EmitNested(const Call& call) {
         }
       }
       if (step.usage != TokenUsage{}) emit(step, event::Usage{.tokens = step.usage});
+    } else if (step.kind == Kind::kFailed) {
+      emit(step, event::Failed{.code = std::string(NameOf(Reason::kProviderError)), .message = step.text});
     } else if (step.kind == Kind::kResult) {
       has_result = true;
       auto& calls = open[step.call_id];
@@ -219,7 +226,8 @@ void TurnBuilder::EmitRound(Round& round, bool is_last) {
     if (!answer.content) answer.content.emplace();
     *answer.content += block.text;
   }
-  if (answer.content && is_last && round.calls.empty()) {
+  // As a run here ends, what a person stopped or what failed has no answer, but what was said of it.
+  if (answer.content && is_last && round.calls.empty() && !stopped_ && !failure_) {
     Emit(round.at, event::Answer{.content = *answer.content});
   } else if (answer.content) {
     Emit(round.at, event::MessageText{.content = *answer.content});
@@ -274,10 +282,15 @@ void TurnBuilder::PutStatus(bool answered) {
   if (stopped_) {
     made_.status = InteractionStatus::kCancelled;
     Emit(last_, event::Cancelled{.reason = "requested"});
-  } else if (!answered) {
+    if (failure_) left_out_.Add("message about a failure");
+  } else if (failure_ || !answered) {
     made_.status = InteractionStatus::kFailed;
     made_.error =
         InteractionError{.code = "interrupted", .message = "it had no answer where it comes from", .retryable = true};
+    if (failure_) {
+      const std::string why = IsBlank(*failure_) ? "it failed where it comes from" : *std::move(failure_);
+      made_.error = InteractionError{.code = std::string(NameOf(Reason::kProviderError)), .message = why};
+    }
     Emit(last_, event::Failed{made_.error->code, made_.error->message, made_.error->retryable});
   }
 }

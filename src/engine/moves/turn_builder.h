@@ -100,6 +100,7 @@ class TurnBuilder {
   std::unordered_map<std::string, int> next_number_{};
   std::vector<Summary> summaries_{};
   bool stopped_ = false;
+  std::optional<std::string> failure_{};  // where it comes from; nullopt: none
   Timestamp last_ = start_.at;
   std::string model_ = start_.model;
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/text.h"
@@ -43,6 +44,11 @@ class AnswerSteps {
     result.at = like_.at;
     steps_.push_back(std::move(result));
   }
+  void Fail(std::string why) {
+    open_ = nullptr;
+    steps_.push_back({.kind = Kind::kFailed, .at = like_.at, .text = std::move(why)});
+  }
+  bool has_failed() const { return !steps_.empty() && steps_.back().kind == Kind::kFailed; }
   std::vector<MovedMessage> Take(const TokenUsage& usage) && {
     const auto last = std::ranges::find(steps_.rbegin(), steps_.rend(), Kind::kAnswer, &MovedMessage::kind);
     if (last != steps_.rend()) last->usage = usage;
@@ -61,7 +67,9 @@ std::vector<MovedMessage> StepsOfClaude(const Json& message, LeftOut& left_out) 
   MovedMessage said{.at = TimeIn(MemberOf(message, "created_at"))};
   left_out.Add("file whose content the export lacks", ListIn(message, "files").size());
   if (TextMember(message, "sender") == "human") {
-    said.text = ReadAnthropicContent(MemberOf(message, "content"), left_out).message.text;
+    MovedMessage read = ReadAnthropicContent(MemberOf(message, "content"), left_out).message;
+    said.text = std::move(read.text);
+    said.files = std::move(read.files);
     if (said.text.empty()) said.text = TextMember(message, "text");
     for (const Json& each : ListIn(message, "attachments")) {
       said.files.push_back({.filename = TextMember(each, "file_name"),
@@ -75,7 +83,7 @@ std::vector<MovedMessage> StepsOfClaude(const Json& message, LeftOut& left_out) 
   std::size_t calls = 0;
   for (const Json& part : ListIn(message, "content")) {
     AnthropicContent read = ReadAnthropicContent(Json::array({part}), left_out);
-    left_out.Add("citation in an answer", ListIn(part, "citations").size());
+    left_out.Add("image of an answer", read.message.files.size());
     for (MovedBlock& block : read.message.blocks) {
       if (block.kind == MovedBlock::Kind::kCall) {
         const std::string given_id = block.id;
@@ -127,8 +135,10 @@ void AddItem(const Json& item, AnswerSteps& steps, LeftOut& left_out) {
     steps.AddResult(std::move(result));
   } else if (type == "message" || type == "reasoning") {
     const bool is_thinking = type == "reasoning";
-    steps.Add({.kind = is_thinking ? MovedBlock::Kind::kThinking : MovedBlock::Kind::kText,
-               .text = ResultText(MemberOf(item, "content"), files, left_out)});
+    std::string text = ResultText(MemberOf(item, "content"), files, left_out);
+    if (is_thinking && text.empty()) text = ResultText(MemberOf(item, "summary"), files, left_out);
+    steps.Add({.kind = is_thinking ? MovedBlock::Kind::kThinking : MovedBlock::Kind::kText, .text = std::move(text)});
+    left_out.Add("image of an answer", files.size());
   } else {
     left_out.Add("part of an answer (" + FirstWords(type) + ")");
   }
@@ -157,6 +167,8 @@ std::vector<MovedMessage> StepsOfWebUi(const Json& message, const MovedMessage& 
     std::string body(rest.substr(tag_end + 1, end - tag_end - 1));
     if (const std::size_t summary = body.find("</summary>"); summary != std::string::npos) body.erase(0, summary + 10);
     body = Trimmed(WithoutEntities(std::move(body)));
+    AddLine(body, Attribute(tag, "output"));  // of code that the answer ran
+    if (!Attribute(tag, "files").empty()) left_out.Add("list of files of a result");
     if (type == "tool_calls") {
       const std::string id = Attribute(tag, "id");
       steps.Add({.kind = MovedBlock::Kind::kCall,
@@ -177,6 +189,15 @@ std::vector<MovedMessage> StepsOfWebUi(const Json& message, const MovedMessage& 
   return std::move(steps).Take(
       {.input_tokens = std::max(CountIn(usage, "prompt_tokens"), CountIn(usage, "input_tokens")),
        .output_tokens = std::max(CountIn(usage, "completion_tokens"), CountIn(usage, "output_tokens"))});
+}
+
+// How an answer failed; an old version has the error as its content. nullopt: it did not.
+std::optional<std::string> FailureOf(const Json& message) {
+  const Json& error = MemberOf(message, "error");
+  if (error.is_null() || error == false) return std::nullopt;
+  if (error == true) return TextMember(message, "content");
+  const Json& why = error.is_object() ? MemberOf(error, "content") : error;
+  return why.is_string() ? why.get<std::string>() : DumpJson(error);
 }
 
 // --- LibreChat
@@ -201,7 +222,7 @@ void AddLibreChatPart(const Json& part, AnswerSteps& steps, LeftOut& left_out) {
                .name = TextMember(made, "name")});
     if (MemberOf(made, "output").is_string()) steps.AddResult({.text = TextMember(made, "output"), .call_id = id});
   } else if (type == "error") {
-    steps.Add({.text = TextMember(part, "error")});
+    steps.Fail(text_of("error"));
   } else {
     left_out.Add("part of a message (" + FirstWords(type) + ")");
   }
@@ -209,13 +230,16 @@ void AddLibreChatPart(const Json& part, AnswerSteps& steps, LeftOut& left_out) {
 
 std::vector<MovedMessage> StepsOfLibreChat(const Json& message, LeftOut& left_out) {
   MovedMessage said{.at = TimeIn(MemberOf(message, "createdAt")), .text = TextMember(message, "text")};
-  left_out.Add("file whose content the export lacks", ListIn(message, "files").size());
+  for (const char* list : {"files", "attachments"})
+    left_out.Add("file whose content the export lacks", ListIn(message, list).size());
   if (MemberOf(message, "isCreatedByUser") == true) return {std::move(said)};
   said.model = TextMember(message, "model");
   const std::string text = std::exchange(said.text, {});
   AnswerSteps steps(said);
   for (const Json& part : ListIn(message, "content")) AddLibreChatPart(part, steps, left_out);
-  if (ListIn(message, "content").empty()) steps.Add({.text = text});
+  const bool failed = MemberOf(message, "error") == true;
+  if (ListIn(message, "content").empty() && !failed) steps.Add({.text = text});
+  if (failed && !steps.has_failed()) steps.Fail(text);
   return std::move(steps).Take({.output_tokens = CountIn(message, "tokenCount")});
 }
 
@@ -283,7 +307,12 @@ class OpenWebUiReader final : public NodeReader {
       said.text = TextMember(message, "content");
       node.steps.push_back(std::move(said));
     } else {
-      node.steps = StepsOfWebUi(message, said, left_out);
+      const auto failure = FailureOf(message);
+      if (MemberOf(message, "error") != true) node.steps = StepsOfWebUi(message, said, left_out);
+      if (failure) node.steps.push_back({.kind = Kind::kFailed, .at = said.at, .text = *failure});
+      for (const char* list : {"sources", "citations"})
+        left_out.Add("source of an answer", ListIn(message, list).size());
+      left_out.Add("record of code that ran", ListIn(message, "code_executions").size());
     }
     return node;
   }

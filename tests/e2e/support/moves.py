@@ -72,8 +72,8 @@ def claude_code(path):
         result = row.get("toolUseResult")
         agent = result.get("agentId") if isinstance(result, dict) else None
         for beside in (path.parent / path.stem / "subagents" / f"agent-{agent}.jsonl", path.parent / f"agent-{agent}.jsonl"):
-            if agent and beside.exists() and row["uuid"] not in seen:
-                seen.add(row["uuid"])
+            if agent and beside.exists() and beside not in seen:
+                seen.add(beside)
                 for each in rows(beside):
                     found.blocks(each.get("message", {}).get("content"))
     return [found.pair()]
