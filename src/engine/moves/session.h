@@ -159,12 +159,8 @@ std::int64_t CountIn(const Json& object, std::string_view name);
 TokenUsage UsageOf(std::int64_t uncached, std::int64_t output, std::int64_t cache_read, std::int64_t cache_write);
 // JSON text of the arguments of a call, which may be text already; "{}" for null.
 std::string ArgumentsIn(const Json& value);
-<<<<<<< HEAD
-=======
-std::optional<std::string> DecodeBase64(std::string text);
 // A part of a message that is a file in base64 joins `files`; one that cannot be read is counted.
-void AddBase64(std::string data, std::string mime_type, std::vector<MovedFile>& files, LeftOut& left_out);
->>>>>>> 7bd329bebff99523e5060783159bfc8be5597bc9
+void AddBase64(std::string_view data, std::string mime_type, std::vector<MovedFile>& files, LeftOut& left_out);
 // The file in "data:TYPE;base64,...". nullopt if it is none.
 std::optional<MovedFile> FileInDataUrl(std::string_view url);
 // Adds the text on a line of its own, unless it is empty.
