@@ -79,6 +79,9 @@ std::string EncodeBase64Url(std::string_view bytes);
 // base64 with padding (RFC 4648, section 4), the form that providers take.
 void AppendBase64(std::string& out, std::string_view bytes);
 
+// nullopt unless it is base64, with or without its padding.
+std::optional<std::string> DecodeBase64(std::string_view text);
+
 // nullopt unless EncodeBase64Url can produce exactly `text`: no padding, no white space, no stray bits at the end.
 std::optional<std::string> DecodeBase64Url(std::string_view text);
 

@@ -69,6 +69,8 @@ class ProviderResponse {
   virtual bool is_over() const { return false; }
 
   void AddText(std::string_view text);
+  // See ModelStream::OnSound. Beyond kMaxSoundBytes the answer is rejected.
+  void AddSound(std::string_view samples);
   // False if the answer would exceed its limit.
   bool AddThinking(std::string_view text);
   // Notes thinking that is not shown.
@@ -121,7 +123,8 @@ class ProviderResponse {
 
   ModelStream& stream_;
   const Source source_;
-  std::size_t bytes_ = 0;  // of the answer so far
+  std::size_t bytes_ = 0;  // of the answer so far, beside its sound
+  std::size_t sound_bytes_ = 0;
   bool progressed_ = false;
   bool has_text_ = false;
   bool has_thinking_ = false;

@@ -200,6 +200,10 @@ void RunView::ShowResult(const event::ToolResult& result) {
   ShowFolded(std::move(lines), failed ? Style::kError : Style::kDim, kResultHead, kResultTail);
 }
 
+void RunView::NoteFiles(const std::vector<Attachment>& files) {
+  for (const Attachment& file : files) Note("  " + FileText(file));
+}
+
 void RunView::ShowDiff(const std::string& call, const Json& files) {
   if (!WantsDiff(call) || files.empty()) return;
   if (std::exchange(named_, call) != call && !Label(call).empty()) Note("  " + Label(call) + ":");
@@ -321,7 +325,8 @@ void RunView::ShowChanged(const event::FilesChanged& changed) {
 
 void RunView::Heard(const AgentEvent& event) {
   std::visit(Overload{
-                 Ignoring<event::GrantsUpdated>(),
+                 Ignoring<event::GrantsUpdated, event::SoundDelta>(),
+                 [&](const event::Sound& e) { NoteFiles(e.files); },
                  [&](const event::TextDelta& e) {
                    said_ = true;
                    doing_ = "writing";
@@ -346,7 +351,7 @@ void RunView::Heard(const AgentEvent& event) {
                  [&](const event::InteractionStarted& e) {
                    model_ = e.model;
                    doing_ = "waiting for " + (model_.empty() ? "the model" : VisibleLine(model_));
-                   for (const Attachment& file : e.attachments) Note("  " + FileText(file));
+                   NoteFiles(e.attachments);
                  },
                  [&](const event::ToolCallStarted& e) { ShowCall(e); },
                  [&](const event::ApprovalRequired& e) {
@@ -369,7 +374,7 @@ void RunView::Heard(const AgentEvent& event) {
                  [&](const event::ToolOutputDelta& e) { ShowOutput(e); },
                  [&](const event::ToolResult& e) {
                    ShowResult(e);
-                   for (const Attachment& file : e.files) Note("  " + FileText(file));
+                   NoteFiles(e.files);
                  },
                  [&](const event::PlanUpdated& e) { ShowPlan(e.steps); },
                  [&](const event::TaskUpdated& e) { ShowTasks(e.tasks); },

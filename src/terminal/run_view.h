@@ -73,6 +73,7 @@ class RunView {
   void ShowCompacted(const event::Compacted& compacted);
   void ShowLoop(const event::LoopDetected& loop);
   void ShowChanged(const event::FilesChanged& changed);
+  void NoteFiles(const std::vector<Attachment>& files);
   void Note(const std::string& text);
   void Fact(Style::Role role, const std::string& text);
   std::string Label(const std::string& call) const;

@@ -117,7 +117,7 @@ const std::vector<std::pair<std::string, std::string>> kSettings = {
      "models.a/b.abilities.images: true\n  models.a/b.abilities.pdf: false\n"},
     {R"({"models": {"a/b": {"input_price_per_mtok": 1, "output_price_per_mtok": 2.5}}})",
      "models.a/b.input_price_per_mtok: 1\n  models.a/b.output_price_per_mtok: 2.5\n"},
-    {R"({"audio": {"transcription": "a/b", "speech": "a/c", "voice": "alto"}})", "audio.transcription: a/b"},
+    {R"({"audio": {"transcription": "a/b", "speech": "a/c", "talk": "a/d", "voice": "alto"}})", "audio.transcription: a/b"},
     {R"({"data_dir": "/srv/chats"})", "data folder: /srv/chats"},
     {R"({"workspace": "/srv"})", "workspace: /srv,"},
     {R"({"model": "a/b"})", "model: a/b"},
