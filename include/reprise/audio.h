@@ -43,6 +43,7 @@ class Audio {
   // PROVIDER/MODEL; empty: not configured.
   virtual const std::string& transcription_model() const = 0;
   virtual const std::string& speech_model() const = 0;
+  virtual const std::string& talk_model() const = 0;  // that answers what is spoken, as a turn of a chat
 
   using Done = std::function<void(Result<std::string>)>;
   // Returns the text.

@@ -89,6 +89,18 @@ struct TextDelta {
   std::string content;
   bool operator==(const TextDelta&) const = default;
 };
+// A piece of what the model speaks.
+struct SoundDelta {
+  static constexpr std::string_view kType = "SOUND_DELTA", kName = "sound_delta";
+  std::string content;  // base64 of 16-bit samples, one channel, little-endian, 24,000 in a second
+  bool operator==(const SoundDelta&) const = default;
+};
+// What the model has spoken in this round: one file of the chat.
+struct Sound {
+  static constexpr std::string_view kType = "SOUND", kName = "sound";
+  std::vector<Attachment> files{};
+  bool operator==(const Sound&) const = default;
+};
 struct Thinking {
   static constexpr std::string_view kType = "THINKING", kName = "thinking";
   std::string content;
@@ -319,12 +331,13 @@ struct InteractionComplete {
 }  // namespace event
 
 using AnyEvent =
-    std::variant<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText,
-                 event::Answer, event::WebSearch, event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult,
-                 event::ApprovalRequired, event::Approved, event::Rejected, event::InputRequired, event::InputReceived,
-                 event::TaskUpdated, event::PlanUpdated, event::GrantsUpdated, event::Usage, event::Retry,
-                 event::LoopDetected, event::SentBack, event::Compacted, event::Nested, event::FilesChanged,
-                 event::JobStarted, event::JobEnded, event::Cancelled, event::Failed, event::InteractionComplete>;
+    std::variant<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::SoundDelta, event::Sound,
+                 event::Thinking, event::MessageText, event::Answer, event::WebSearch, event::ToolCallStarted,
+                 event::ToolOutputDelta, event::ToolResult, event::ApprovalRequired, event::Approved, event::Rejected,
+                 event::InputRequired, event::InputReceived, event::TaskUpdated, event::PlanUpdated,
+                 event::GrantsUpdated, event::Usage, event::Retry, event::LoopDetected, event::SentBack,
+                 event::Compacted, event::Nested, event::FilesChanged, event::JobStarted, event::JobEnded,
+                 event::Cancelled, event::Failed, event::InteractionComplete>;
 
 // Any event. Its copies and moves are compiled once, because inline they cost each source file seconds.
 class EventPayload : public AnyEvent {

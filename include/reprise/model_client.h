@@ -89,6 +89,7 @@ struct ListedModel {
 // Limit of one response in bytes: text, thinking, tool calls and provider extras. A longer one fails with the reason
 // response_too_large.
 inline constexpr std::size_t kMaxResponseBytes = 8u << 20;
+inline constexpr std::size_t kMaxSoundBytes = 16u << 20;        // the sound of one response: five minutes
 inline constexpr std::size_t kMaxInteractionBytes = 32u << 20;  // all responses of one interaction
 
 // Where a client sends its requests, for telemetry.
@@ -186,6 +187,8 @@ class ModelStream {
   virtual void OnText(std::string_view delta) = 0;
   // Text with which the model declines to answer. The response is then truncated by "refusal".
   virtual void OnRefusal(std::string_view delta) { OnText(delta); }
+  // The model speaks: samples as in base/wav.h. OnText gets the words.
+  virtual void OnSound(std::string_view /*samples*/) {}
   // The provider's own name for the request, which its support asks for: visible ASCII characters, at most
   // kMaxRequestId. At most once, before everything else; of a failed request too.
   virtual void OnRequestId(std::string_view /*id*/) {}

@@ -33,10 +33,10 @@ struct WebSearchOptions {
 // A source of models. `api_key` is secret, `headers` and `query` may hold secrets: never log or print an Options as a
 // whole.
 struct ProviderOptions {
-  std::string name;                                            // the part of a model's name before the slash
-  std::string type;                                            // "openai" | "openai_responses" | "anthropic"
-  std::string base_url{};                                      // empty: the type's default
-  std::string api_key{};                                       // empty: none
+  std::string name;        // the part of a model's name before the slash
+  std::string type;        // "openai" | "openai_responses" | "openai_realtime" | "anthropic"
+  std::string base_url{};  // empty: the type's default
+  std::string api_key{};   // empty: none
   std::vector<std::pair<std::string, std::string>> headers{};  // sent with each request, in place of ours
   std::vector<std::pair<std::string, std::string>> query{};    // likewise, after the query of base_url
   WebSearchOptions web_search{};
@@ -88,6 +88,7 @@ struct McpServerOptions {
 // Models for speech: PROVIDER/MODEL, with a provider of the type openai. Empty: none.
 struct AudioOptions {
   std::string transcription{}, speech{};
+  std::string talk{};   // of a provider of the type openai_realtime: who answers what is spoken
   std::string voice{};  // the provider's name of a voice; empty: its default
 };
 

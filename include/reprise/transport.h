@@ -34,6 +34,10 @@ struct HttpRequest {
   // (SSRF). kForbidden (reason "address_not_allowed").
   bool public_addresses_only = false;
   std::optional<S3Signature> signature{};  // none: not signed
+  // Not empty: a WebSocket (RFC 6455) at this URL. These texts are sent when the server has agreed, which is reported
+  // as a head of status 200; a refusal is a response like any other. Each message of the server is one OnData; one
+  // of more than 4 MiB ends it with kUnavailable (reason "connection_lost").
+  std::vector<std::string> messages{};
 };
 
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;  // names in lower case

@@ -27,6 +27,10 @@ class TimedStream final : public ModelStream {
     if (keeps_text_ && text_.size() < kMaxSpanContent) text_ += delta;
     stream_.OnText(delta);
   }
+  void OnSound(std::string_view samples) override {
+    Note();
+    stream_.OnSound(samples);
+  }
   void OnRequestId(std::string_view id) override { request_id_ = id; }
   void OnContent() override { Note(); }
   void OnBatchEnd() override { stream_.OnBatchEnd(); }

@@ -12,6 +12,7 @@
 #include "base/logging.h"
 #include "base/system.h"
 #include "base/text.h"
+#include "base/wav.h"
 
 namespace reprise {
 namespace {
@@ -57,6 +58,8 @@ std::vector<std::string> UsedCallIds(const Messages& messages) {
 // An answer that the provider pauses more often is shown as cut off.
 constexpr int kMostPauses = 16;
 
+constexpr std::string_view kSpokenFile = "spoken.wav";
+
 // A search leaves the machine only to the provider, which gets the whole conversation anyway, and changes nothing.
 bool MaySearch(ApprovalGate& approvals, const AgentLimits& limits, const ToolSet& tools) {
   return approvals.ModeFor({}) != ApprovalMode::kDenyAll && limits.also_mode != ApprovalMode::kDenyAll &&
@@ -91,18 +94,26 @@ class AgentLoop::StreamRelay : public ModelStream {
     text_ += delta;
     observer_.AddTextDelta(round_, delta);
   }
+  void OnSound(std::string_view samples) override {
+    bytes_ += samples.size();
+    sound_ += samples;
+    std::string content;
+    AppendBase64(content, samples);
+    observer_.Emit(round_, event::SoundDelta{std::move(content)});
+  }
   void OnBatchEnd() override { observer_.FlushDeltas(); }
-  bool silent() const { return thinking_.empty() && text_.empty(); }
+  bool silent() const { return thinking_.empty() && text_.empty() && sound_.empty(); }
   std::size_t bytes() const { return bytes_; }
   const std::string& text() const { return text_; }
   std::string TakeThinking() { return std::move(thinking_); }
   std::string TakeText() { return std::move(text_); }
+  std::string TakeSound() { return std::exchange(sound_, {}); }
 
  private:
   AgentObserver& observer_;
   const std::uint32_t round_;
   std::size_t bytes_ = 0;
-  std::string thinking_, text_;
+  std::string thinking_, text_, sound_;
 };
 
 AgentLoop::AgentLoop(AgentParts parts, AgentLimits limits, std::string model_name, AgentState state,
@@ -496,10 +507,26 @@ void AgentLoop::RecordThinking() {
   if (!thinking.empty()) parts_.observer.Emit(turn_.round, event::Thinking{std::move(thinking)});
 }
 
+// What was spoken becomes a file of the chat.
+void AgentLoop::RecordSound() {
+  const std::string samples = said_->TakeSound();
+  if (samples.empty() || parts_.files == nullptr) return;
+  const auto file = parts_.files->Add(kSpokenFile, "audio/wav", MakeWav(samples));
+  if (!file) {
+    LogWarning("what the model spoke could not be kept", {{"code", file.error().reason}});
+    return;
+  }
+  parts_.observer.Emit(turn_.round, event::Sound{{{.id = file->id,
+                                                   .filename = file->filename,
+                                                   .mime_type = file->mime_type,
+                                                   .size_bytes = file->size_bytes}}});
+}
+
 // Keeps the shown part of a broken response, as events and in the history.
 void AgentLoop::RecordPartial() {
   parts_.observer.FlushDeltas();
   RecordThinking();
+  RecordSound();
   std::string text = said_->TakeText();
   if (text.empty()) return;
   turn_.state.messages.push_back(Message{.role = Role::kAssistant, .content = text});
@@ -511,6 +538,7 @@ void AgentLoop::RecordResponse(const ModelResponse& response, const std::optiona
   const bool is_answer = response.tool_calls.empty() && !sent_back && !response.pauses;
   if (!is_answer && response.usage != TokenUsage{}) parts_.observer.Spent(turn_.round, response.usage);
   RecordThinking();
+  RecordSound();
   std::string text = said_->TakeText();
   Message message{.role = Role::kAssistant, .content = text, .tool_calls = response.tool_calls};
   message.extras = response.extras;

@@ -61,6 +61,7 @@ class AgentLoop {
   Async<bool> PauseToRetry(Error failure, int retries);
   Result<void> Admitted(Result<void> admitted) const;
   void RecordThinking();
+  void RecordSound();
   void RecordPartial();
   // `sent_back`: the response is not the answer, for this reason.
   void RecordResponse(const ModelResponse& response, const std::optional<std::string>& sent_back);

@@ -249,6 +249,7 @@ Result<std::unique_ptr<ModelDirectory>> MakeModelDirectory(Transport& transport,
                          .idle_timeout = options.provider_idle_timeout,
                          .models = ModelsOf(provider, options),
                          .lists_models = ListsModels(provider),
+                         .voice = options.audio.voice,
                          .additions = {.headers = provider.headers, .query = provider.query},
                          .web_search = provider.web_search,
                          .facts = FactsOf(provider, options)});
@@ -270,6 +271,7 @@ std::unique_ptr<SandboxedReader> MakeDocumentReader(const Options& options) {
 Result<std::unique_ptr<Audio>> MakeAudio(Transport& transport, const Options& options) {
   OpenAiAudioOptions audio{.transcription_model = options.audio.transcription,
                            .speech_model = options.audio.speech,
+                           .talk_model = options.audio.talk,
                            .voice = options.audio.voice};
   for (const ProviderOptions& provider : options.providers) {
     if (provider.type == "anthropic") continue;
@@ -286,6 +288,12 @@ Result<std::unique_ptr<Audio>> MakeAudio(Transport& transport, const Options& op
     if (model.empty() || audio.providers.contains(model.substr(0, model.find('/')))) continue;
     return Fail(Reason::kInvalidConfig,
                 "key \"audio." + setting + "\": there is no provider of the type openai for " + model);
+  }
+  const auto talks = std::ranges::find(options.providers, options.audio.talk.substr(0, options.audio.talk.find('/')),
+                                       &ProviderOptions::name);
+  if (!options.audio.talk.empty() && (talks == options.providers.end() || talks->type != "openai_realtime")) {
+    return Fail(Reason::kInvalidConfig,
+                "key \"audio.talk\": there is no provider of the type openai_realtime for " + options.audio.talk);
   }
   return std::make_unique<OpenAiAudio>(transport, std::move(audio));
 }

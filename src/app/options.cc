@@ -196,7 +196,8 @@ Result<void> FinishProviders(std::vector<ProviderOptions>& providers) {
 
 std::string UsualModel(const ProviderOptions& provider) {
   if (provider.api_key.empty()) return {};
-  if (provider.name == "openai" && provider.type != "anthropic") return "openai/gpt-4o-mini";
+  const bool writes = provider.type != "anthropic" && provider.type != "openai_realtime";
+  if (provider.name == "openai" && writes) return "openai/gpt-4o-mini";
   if (provider.name == "anthropic" && provider.type == "anthropic") return "anthropic/claude-sonnet-5";
   return {};
 }

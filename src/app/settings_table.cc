@@ -453,6 +453,7 @@ constexpr Setting kSettings[] = {
 
     {"audio.transcription", OF(audio.transcription), {.wrong = WrongModelName, .layer = kServer}},
     {"audio.speech", OF(audio.speech), {.wrong = WrongModelName, .layer = kServer}},
+    {"audio.talk", OF(audio.talk), {.wrong = WrongModelName, .layer = kServer}},
     {"audio.voice", OF(audio.voice), {.layer = kServer}},
     {"budget.max_tokens_per_interaction", OF(budget.max_tokens_per_interaction), {.range = kTokens}},
     {"budget.max_tokens_per_chat", OF(budget.max_tokens_per_chat), {.range = kTokens}},
@@ -480,7 +481,7 @@ constexpr Setting kSettings[] = {
 
     {"providers.NAME.type",
      EACH(provider.type),
-     {.choices = "openai,openai_responses,anthropic", .told = kInWords, .layer = kServer}},
+     {.choices = "openai,openai_responses,openai_realtime,anthropic", .told = kInWords, .layer = kServer}},
     {"providers.NAME.base_url", EACH(provider.base_url), {.wrong = WrongUrl, .told = kInWords, .layer = kServer}},
     {"providers.NAME.api_key",
      EACH(provider.api_key),

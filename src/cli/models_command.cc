@@ -21,7 +21,7 @@ namespace {
 Result<Json> ConfiguredModels(const Options& options) {
   CurlTransport transport;
   const auto directory = TRY(MakeModelDirectory(transport, options));
-  return ModelList(*directory, options.prices, options.audio.transcription, options.audio.speech);
+  return ModelList(*directory, options.prices, options.audio.transcription, options.audio.speech, options.audio.talk);
 }
 
 std::string Abilities(const Json& model) {

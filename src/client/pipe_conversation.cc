@@ -279,10 +279,10 @@ class PipeConversation {
   void Tell(const AgentEvent& event) {
     std::visit(
         Overload{
-            Ignoring<event::ThinkingDelta, event::Thinking, event::ToolOutputDelta, event::Approved, event::Rejected,
-                     event::InputRequired, event::InputReceived, event::TaskUpdated, event::PlanUpdated,
-                     event::GrantsUpdated, event::LoopDetected, event::Compacted, event::JobStarted, event::JobEnded,
-                     event::Nested, event::FilesChanged, event::InteractionComplete>(),
+            Ignoring<event::ThinkingDelta, event::Thinking, event::SoundDelta, event::Sound, event::ToolOutputDelta,
+                     event::Approved, event::Rejected, event::InputRequired, event::InputReceived, event::TaskUpdated,
+                     event::PlanUpdated, event::GrantsUpdated, event::LoopDetected, event::Compacted, event::JobStarted,
+                     event::JobEnded, event::Nested, event::FilesChanged, event::InteractionComplete>(),
             [&](const event::SentBack& e) { Note("(a check sends the agent back: " + VisibleLine(e.content) + ")"); },
             [&](const event::InteractionStarted& e) {
               for (const Attachment& file : e.attachments) Show(FileText(file) + "\n");

@@ -438,26 +438,26 @@ void TerminalClient::Receive() {
 void TerminalClient::Heard(const AgentEvent& event) {
   const auto* const changed = std::get_if<event::FilesChanged>(&event.payload);
   if (changed == nullptr && !changed_by_.empty()) ShowChanges(std::exchange(changed_by_, {}));  // all have arrived
-  std::visit(Overload{Ignoring<event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText,
-                               event::Answer, event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult,
-                               event::ApprovalRequired, event::InputRequired, event::TaskUpdated, event::PlanUpdated,
-                               event::GrantsUpdated, event::Usage, event::Retry, event::LoopDetected, event::SentBack,
-                               event::WebSearch, event::Compacted, event::JobStarted, event::JobEnded, event::Nested,
-                               event::Cancelled, event::Failed, event::InteractionComplete>(),
-                      [&](const event::InteractionStarted& e) {
-                        HearOfBeginning(e);
-                        const auto window = windows_.find(e.model);
-                        if (whose_ == Whose::kOwn && model_.empty() && !e.model.empty())
-                          about_.model = VisibleLine(e.model);
-                        view_.SetContextWindow(window == windows_.end() ? 0 : window->second);
-                      },
-                      [&](const event::FilesChanged& e) { changed_by_ = e.call_id.value_or(""); },
-                      [&](const event::Approved& e) { AnsweredElsewhere(e.approval_id); },
-                      [&](const event::Rejected& e) {
-                        if (!e.expired) AnsweredElsewhere(e.approval_id);
-                      },
-                      [&](const event::InputReceived& e) { AnsweredElsewhere(e.request_id); }},
-             event.payload);
+  std::visit(
+      Overload{Ignoring<event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText, event::Answer,
+                        event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult, event::ApprovalRequired,
+                        event::InputRequired, event::TaskUpdated, event::PlanUpdated, event::GrantsUpdated,
+                        event::Usage, event::Retry, event::LoopDetected, event::SentBack, event::SoundDelta,
+                        event::Sound, event::WebSearch, event::Compacted, event::JobStarted, event::JobEnded,
+                        event::Nested, event::Cancelled, event::Failed, event::InteractionComplete>(),
+               [&](const event::InteractionStarted& e) {
+                 HearOfBeginning(e);
+                 const auto window = windows_.find(e.model);
+                 if (whose_ == Whose::kOwn && model_.empty() && !e.model.empty()) about_.model = VisibleLine(e.model);
+                 view_.SetContextWindow(window == windows_.end() ? 0 : window->second);
+               },
+               [&](const event::FilesChanged& e) { changed_by_ = e.call_id.value_or(""); },
+               [&](const event::Approved& e) { AnsweredElsewhere(e.approval_id); },
+               [&](const event::Rejected& e) {
+                 if (!e.expired) AnsweredElsewhere(e.approval_id);
+               },
+               [&](const event::InputReceived& e) { AnsweredElsewhere(e.request_id); }},
+      event.payload);
   view_.Heard(event);
 }
 

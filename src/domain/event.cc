@@ -77,7 +77,7 @@ bool EventPayload::operator==(const EventPayload& other) const {
 
 bool IsDelta(const EventPayload& payload) {
   return std::holds_alternative<event::TextDelta>(payload) || std::holds_alternative<event::ThinkingDelta>(payload) ||
-         std::holds_alternative<event::ToolOutputDelta>(payload);
+         std::holds_alternative<event::SoundDelta>(payload) || std::holds_alternative<event::ToolOutputDelta>(payload);
 }
 
 bool IsFrame(const EventPayload& payload) {

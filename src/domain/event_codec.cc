@@ -165,7 +165,10 @@ void Members(auto& m, Is<event::InteractionStarted> auto& e) {
   m.OrNull("parent_id", e.parent_id).OrNull("edited_from", e.edited_from)("model", e.model);
   m.ListIfAny("attachments", e.attachments);
 }
-void Members(auto& m, Is<event::ThinkingDelta, event::TextDelta, event::Thinking> auto& e) { m("content", e.content); }
+void Members(auto& m, Is<event::ThinkingDelta, event::TextDelta, event::SoundDelta, event::Thinking> auto& e) {
+  m("content", e.content);
+}
+void Members(auto& m, Is<event::Sound> auto& e) { m.ListIfAny("files", e.files); }
 void Members(auto& m, Is<event::MessageText> auto& e) {
   m("content", e.content);
   m.ListIfAny("citations", e.citations);

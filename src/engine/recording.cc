@@ -326,9 +326,11 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
   Recording recording;
   recording.status = interaction.status;
   recording.events = interaction.events;
-  // Changes of files belong to the workspace, which a replay does not touch, and background jobs do not run again.
+  // Changes of files belong to the workspace, which a replay does not touch, background jobs do not run again, and
+  // nobody speaks.
   std::erase_if(recording.events, [](const AgentEvent& event) {
-    return std::holds_alternative<event::FilesChanged>(event.payload) ||
+    return std::holds_alternative<event::Sound>(event.payload) ||
+           std::holds_alternative<event::FilesChanged>(event.payload) ||
            std::holds_alternative<event::JobStarted>(event.payload) ||
            std::holds_alternative<event::JobEnded>(event.payload);
   });

@@ -20,6 +20,7 @@ namespace {
 bool Counts(const AgentEvent& event) {
   return !std::holds_alternative<event::Usage>(event.payload) && !std::holds_alternative<event::Retry>(event.payload) &&
          !std::holds_alternative<event::FilesChanged>(event.payload) &&  // these depend on the files at the time
+         !std::holds_alternative<event::Sound>(event.payload) &&         // and what is said is compared as text
          !std::holds_alternative<event::JobStarted>(event.payload) &&
          !std::holds_alternative<event::JobEnded>(event.payload);
 }

@@ -117,7 +117,8 @@ void ReadEvent(std::string_view item, InterruptedRun& run, UsageByRound& spent) 
   run.last_seq = json.at("seq").get<std::uint64_t>();
   run.last_round = json.at("round_index").get<std::uint32_t>();
   run.log->AppendRecorded(run.last_seq, name, data);
-  if (json.at("type").get_ref<const std::string&>() == event::ToolOutputDelta::kType) return;
+  const auto& type = json.at("type").get_ref<const std::string&>();
+  if (type == event::ToolOutputDelta::kType || type == event::SoundDelta::kType) return;
   AgentEvent event = AgentEventFromJson(json).value();
   if (std::holds_alternative<event::Thinking>(event.payload)) run.thinking.clear();
   if (std::holds_alternative<event::MessageText>(event.payload)) run.text.clear();

@@ -9,11 +9,14 @@
 #include "model/anthropic/anthropic_client.h"
 #include "model/offline/offline_client.h"
 #include "model/openai/openai_client.h"
+#include "model/realtime/realtime_client.h"
 
 namespace reprise {
 namespace {
 
 constexpr std::string_view kOffline = "offline";
+constexpr std::string_view kRealtime = "openai_realtime";
+constexpr ModelAbilities kTalks{.tools = true, .images = {}, .pdf = false, .audio = true, .reasoning = {}};
 constexpr std::size_t kMaxQuotedModel = 80;
 constexpr ModelAbilities kOfflineAbilities{
     .tools = true, .images = false, .pdf = false, .audio = false, .reasoning = false};
@@ -57,12 +60,18 @@ Result<void> ConfiguredModelDirectory::Add(Transport& transport, ProviderConfig 
     providers_.emplace(name, Provider{std::make_unique<OfflineClient>(options), /*has_models=*/false});
     return {};
   }
-  if (config.type != "openai" && config.type != "openai_responses" && config.type != "anthropic") {
-    return Fail(InvalidConfig("provider " + Quoted(name) +
-                              " is of an unknown type; known are openai, openai_responses, anthropic and offline"));
+  if (config.type != "openai" && config.type != "openai_responses" && config.type != kRealtime &&
+      config.type != "anthropic") {
+    return Fail(InvalidConfig(
+        "provider " + Quoted(name) +
+        " is of an unknown type; known are openai, openai_responses, openai_realtime, anthropic and offline"));
   }
   if (config.base_url.empty()) return Fail(InvalidConfig("provider " + Quoted(name) + " has no base_url"));
-  Provider provider{.client = nullptr, .has_models = true, .lists_models = config.lists_models, .facts = config.facts};
+  Provider provider{.client = nullptr,
+                    .has_models = true,
+                    .lists_models = config.lists_models,
+                    .talks = config.type == kRealtime,
+                    .facts = config.facts};
   if (config.type == "anthropic") {
     provider.client =
         std::make_unique<AnthropicClient>(transport, AnthropicOptions{.base_url = std::move(config.base_url),
@@ -86,6 +95,8 @@ Result<void> ConfiguredModelDirectory::Add(Transport& transport, ProviderConfig 
                           .web_search = std::move(config.web_search)};
     if (config.type == "openai_responses") {
       provider.client = std::make_unique<ResponsesClient>(transport, std::move(options));
+    } else if (provider.talks) {
+      provider.client = std::make_unique<RealtimeClient>(transport, std::move(options), std::move(config.voice));
     } else {
       provider.client = std::make_unique<OpenAiClient>(transport, std::move(options));
     }
@@ -101,6 +112,7 @@ ModelFacts ConfiguredModelDirectory::FactsOf(std::string_view provider_name, con
   if (const auto listed = listings_.Find(provider_name, model)) {
     facts = Complete(facts, {.context_window = listed->context_window, .abilities = listed->abilities});
   }
+  if (provider.talks) facts = Complete(facts, {.abilities = kTalks});
   return Complete(facts, BuiltInFacts(model));
 }
 

@@ -17,7 +17,7 @@ namespace reprise {
 
 struct ProviderConfig {
   std::string name = {};  // the part of a model's full name before the '/'
-  std::string type = {};  // "openai", "anthropic" or "offline"
+  std::string type = {};  // "openai", "openai_responses", "openai_realtime", "anthropic" or "offline"
   std::string base_url = {};
   std::string api_key = {};
   std::chrono::milliseconds connect_timeout{10'000};
@@ -25,6 +25,7 @@ struct ProviderConfig {
   std::vector<std::string> models = {};  // for List; other models can be used too
   bool lists_models = true;              // List also asks the provider
   bool asks_people = true;               // of type "offline": see OfflineOptions
+  std::string voice = {};                // of type "openai_realtime"; empty: the provider's default
   EndpointAdditions additions = {};
   WebSearchOptions web_search = {};
   std::map<std::string, ModelFacts, std::less<>> facts = {};  // by the provider's own names
@@ -51,6 +52,7 @@ class ConfiguredModelDirectory : public ModelDirectory {
     std::unique_ptr<ModelClient> client;
     bool has_models;  // its models are "provider/model"; otherwise it is a single model
     bool lists_models = false;
+    bool talks = false;  // its models hear and speak
     std::map<std::string, ModelFacts, std::less<>> facts = {};
   };
   explicit ConfiguredModelDirectory(ListingCache::Limits limits) : listings_(limits) {}

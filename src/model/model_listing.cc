@@ -32,6 +32,7 @@ constexpr ModelAbilities kTextsAlone{.tools = false, .images = false, .pdf = fal
 constexpr ModelAbilities kPictures{.tools = true, .images = true, .pdf = false, .audio = false, .reasoning = false};
 constexpr ModelAbilities kPapers{.tools = true, .images = true, .pdf = true, .audio = false, .reasoning = false};
 constexpr ModelAbilities kSounds{.tools = true, .images = false, .pdf = false, .audio = true, .reasoning = false};
+constexpr ModelAbilities kHears{.tools = true, .images = true, .pdf = false, .audio = true, .reasoning = false};
 constexpr ModelAbilities kReasons{.tools = true, .images = true, .pdf = true, .audio = false, .reasoning = true};
 constexpr ModelAbilities kReasonsOnTexts{
     .tools = true, .images = false, .pdf = false, .audio = false, .reasoning = true};
@@ -40,9 +41,12 @@ constexpr std::array kOpenAi{
     Row{"gpt-5", 400'000, 128'000, kReasons, EditFormat::kPatch},
     Row{"codex-mini", 200'000, 100'000, kReasons, EditFormat::kPatch},
     Row{"gpt-4.1", 1'047'576, 32'768, kPapers, EditFormat::kPatch},
+    Row{"gpt-4o-realtime", 32'000, 4096, kSounds},
+    Row{"gpt-4o-mini-realtime", 16'000, 4096, kSounds},
     Row{"gpt-4o-audio", 128'000, 16'384, kSounds},
     Row{"gpt-4o-mini-audio", 128'000, 16'384, kSounds},
     Row{"gpt-4o", 128'000, 16'384, kPapers},
+    Row{"gpt-realtime", 32'000, 4096, kHears},
     Row{"gpt-audio", 128'000, 16'384, kSounds},
     Row{"chatgpt-4o", 128'000, 16'384, kPictures},
     Row{"gpt-4-turbo", 128'000, 4096, kPictures},

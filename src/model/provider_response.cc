@@ -134,6 +134,14 @@ void ProviderResponse::AddRefusal(std::string_view text) {
   stream_.OnRefusal(text);
 }
 
+void ProviderResponse::AddSound(std::string_view samples) {
+  if (samples.empty()) return;
+  if (samples.size() > kMaxSoundBytes - sound_bytes_) return Reject(TooLargeError());
+  sound_bytes_ += samples.size();
+  has_text_ = progressed_ = handed_over_ = true;
+  stream_.OnSound(samples);
+}
+
 bool ProviderResponse::AddThinking(std::string_view text) {
   if (text.empty()) return true;
   if (!HasRoomFor(text.size())) return false;

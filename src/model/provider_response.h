@@ -74,6 +74,8 @@ class ProviderResponse {
   void AddText(std::string_view text);
   // Text with which the model declines to answer.
   void AddRefusal(std::string_view text);
+  // See ModelStream::OnSound. Beyond kMaxSoundBytes the answer is rejected.
+  void AddSound(std::string_view samples);
   // False if the answer would exceed its limit.
   bool AddThinking(std::string_view text);
   // Notes thinking that is not shown.
@@ -129,7 +131,8 @@ class ProviderResponse {
 
   ModelStream& stream_;
   const Source source_;
-  std::size_t bytes_ = 0;  // of the answer so far
+  std::size_t bytes_ = 0;  // of the answer so far, beside its sound
+  std::size_t sound_bytes_ = 0;
   bool progressed_ = false;
   bool has_text_ = false;
   bool has_refusal_ = false;

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 
@@ -81,6 +82,7 @@ void CurlTransfer::Begin(const CurlLibrary& curl, CURL* easy, std::vector<CurlTr
   Set(CURLOPT_HEADERFUNCTION, &OnHeader);
   Set(CURLOPT_HEADERDATA, this);
   SetConnection();
+  if (is_web_socket()) return SetTunnel();
   SetMethodAndBody();
   SetHeaders();
   if (request_.signature) SetSignature();
@@ -106,6 +108,13 @@ void CurlTransfer::SetConnection() {
   Set(CURLOPT_NOSIGNAL, 1L);
   Set(CURLOPT_QUICK_EXIT, 1L);  // else a cancelled transfer waits for its name lookup
   Set(CURLOPT_BUFFERSIZE, receive_bytes_);
+}
+
+// A connection without a request. A proxy passes it on unread, and no HTTP/2 is agreed upon.
+void CurlTransfer::SetTunnel() {
+  Set(CURLOPT_CONNECT_ONLY, 1L);
+  Set(CURLOPT_HTTPPROXYTUNNEL, 1L);
+  Set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
 }
 
 void CurlTransfer::SetMethodAndBody() {
@@ -168,6 +177,64 @@ void CurlTransfer::SetSignature() {
   Set(CURLOPT_AWS_SIGV4, ("aws:amz:" + signature.region + ":s3").c_str());
   Set(CURLOPT_USERNAME, signature.access_key.c_str());
   Set(CURLOPT_PASSWORD, signature.secret_key.c_str());
+}
+
+std::optional<curl_socket_t> CurlTransfer::OpenWebSocket(SteadyTime now) {
+  const auto opened = Info<curl_socket_t>(CURLINFO_ACTIVESOCKET);
+  if (opened == CURL_SOCKET_BAD) return std::nullopt;
+  socket = opened;
+  last_life_ = now;
+  web_socket_ = std::make_unique<WebSocket>(
+      request_,
+      [this](int status, HttpHeaders headers, std::string_view body) {
+        TakeHandshake(status, std::move(headers), body);
+      },
+      [this](std::string_view message) { return TakeBody(message) && !enough_; });
+  std::vector<std::string>().swap(request_.messages);  // the socket has them
+  return socket;
+}
+
+void CurlTransfer::TakeHandshake(int status, HttpHeaders headers, std::string_view body) {
+  head_done_ = true;
+  handler_->OnHead(status, headers);
+  if (!body.empty()) TakeBody(body);
+}
+
+std::optional<Result<void>> CurlTransfer::Converse(SteadyTime now) {
+  try {
+    std::array<char, 16 << 10> bytes;
+    while (!web_socket_->ended()) {
+      std::size_t size = 0;
+      const CURLcode read = curl_->easy_recv(easy_, bytes.data(), bytes.size(), &size);
+      if (read == CURLE_AGAIN) break;
+      last_life_ = now;
+      if (read == CURLE_OK && size > 0) {
+        web_socket_->Take({bytes.data(), size});
+      } else {
+        web_socket_->TakeEnd();
+      }
+    }
+    const bool is_lost = !Send();
+    if (is_lost && !web_socket_->ended()) web_socket_->TakeEnd();
+  } catch (...) {
+    handler_threw_ = true;
+    return ResultOf(CURLE_OK);
+  }
+  return web_socket_->ended();
+}
+
+// False if the connection is lost.
+bool CurlTransfer::Send() {
+  while (!web_socket_->to_send().empty()) {
+    const std::string_view rest = web_socket_->to_send();
+    std::size_t size = 0;
+    const CURLcode sent = curl_->easy_send(easy_, rest.data(), rest.size(), &size);
+    if (sent == CURLE_AGAIN || (sent == CURLE_OK && size == 0)) return true;
+    if (sent != CURLE_OK) return false;
+    web_socket_->Sent(size);
+    last_life_ = std::chrono::steady_clock::now();
+  }
+  return true;
 }
 
 void CurlTransfer::Touch() {
@@ -364,7 +431,7 @@ Result<void> CurlTransfer::ResultOf(CURLcode code) const {
 
 bool CurlTransfer::BeginDraining(SteadyTime now) {
   // Stop an unfinished upload, because its caller is gone.
-  if (!WholeBodySent() || handler_threw_) return false;
+  if (!WholeBodySent() || handler_threw_ || is_web_socket()) return false;
   draining_until_ = now + kDrainTime;
   return true;
 }
@@ -380,7 +447,7 @@ std::optional<Error> CurlTransfer::CheckLimits(SteadyTime now) {
     return Refused(Reason::kTotalTimeout, "the server took too long to answer");
   }
   // While connecting, idle_timeout does not count; libcurl enforces connect_timeout.
-  const curl_off_t connected_after = Info<curl_off_t>(CURLINFO_PRETRANSFER_TIME_T);
+  const curl_off_t connected_after = web_socket_ ? 1 : Info<curl_off_t>(CURLINFO_PRETRANSFER_TIME_T);
   if (touched_) last_life_ = std::max(last_life_, now);  // its batch has not ended yet
   last_life_ = connected_after == 0 ? now : std::max(last_life_, started_ + microseconds(connected_after));
   if (now < last_life_ + request_.idle_timeout) return std::nullopt;

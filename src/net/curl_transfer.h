@@ -4,8 +4,10 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "base/shared_library.h"
+#include "net/web_socket.h"
 #include "reprise/result.h"
 #include "reprise/transport.h"
 
@@ -30,6 +33,8 @@ struct CurlLibrary : SharedLibrary {
   decltype(&::curl_easy_reset) easy_reset = Find("curl_easy_reset");
   decltype(&::curl_easy_setopt) easy_setopt = Find("curl_easy_setopt");
   decltype(&::curl_easy_getinfo) easy_getinfo = Find("curl_easy_getinfo");
+  decltype(&::curl_easy_recv) easy_recv = Find("curl_easy_recv");
+  decltype(&::curl_easy_send) easy_send = Find("curl_easy_send");
   decltype(&::curl_easy_strerror) easy_strerror = Find("curl_easy_strerror");
   decltype(&::curl_slist_append) slist_append = Find("curl_slist_append");
   decltype(&::curl_slist_free_all) slist_free_all = Find("curl_slist_free_all");
@@ -72,6 +77,14 @@ class CurlTransfer {
   bool finished() const { return handler_ == nullptr; }
   bool public_addresses_only() const { return request_.public_addresses_only; }
 
+  // A WebSocket: libcurl only connects, and the rest is ours.
+  bool is_web_socket() const { return is_web_socket_; }
+  // The connection stands. Its descriptor, or nullopt.
+  std::optional<curl_socket_t> OpenWebSocket(SteadyTime now);
+  // Reads and writes what the open connection allows. The result, once the WebSocket has ended.
+  std::optional<Result<void>> Converse(SteadyTime now);
+  bool has_to_send() const { return web_socket_ && !web_socket_->to_send().empty(); }
+
   // Ends a batch: all data of one socket action has been handed over. True if the handler wants no more.
   bool EndBatch(SteadyTime now);
   // Called at a deadline: ends the batch once more if a lull has begun. True if the handler wants no more.
@@ -94,6 +107,9 @@ class CurlTransfer {
   CURLM* multi = nullptr;
   bool stopped = false;
   std::optional<TransferDeadlines::iterator> deadline;
+  std::uint64_t pool = 0;                  // see CurlLoop
+  curl_socket_t socket = CURL_SOCKET_BAD;  // of an open WebSocket
+  bool awaits_room = false;                // that socket is watched for room to write
 
  private:
   static std::size_t OnHeader(char* bytes, std::size_t size, std::size_t count, void* self);
@@ -108,6 +124,7 @@ class CurlTransfer {
     curl_->easy_setopt(easy_, option, value);
   }
   void SetConnection();
+  void SetTunnel();
   void SetMethodAndBody();
   void SetHeaders();
   void SetSignature();
@@ -116,6 +133,8 @@ class CurlTransfer {
   bool TakeHeaderLine(std::string_view line);
   bool TakeBody(std::string_view bytes);
   bool EndHead();
+  void TakeHandshake(int status, HttpHeaders headers, std::string_view body);
+  bool Send();
   bool WholeBodySent() const;
   template <typename Value>
   Value Info(CURLINFO info) const {
@@ -128,7 +147,10 @@ class CurlTransfer {
   HttpResponseHandler* handler_;  // the caller's; null once finished, because then the caller may be gone
   Transport::Done done_;
   const long receive_bytes_;
+  const bool is_web_socket_ = !request_.messages.empty();
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
+
+  std::unique_ptr<WebSocket> web_socket_;  // once its connection stands
 
   const CurlLibrary* curl_ = nullptr;
   CURL* easy_ = nullptr;

@@ -23,7 +23,7 @@ constexpr std::size_t kMaxSpareHandles = 64;
 constexpr std::chrono::microseconds kLongestBatch{500};
 constexpr std::uint64_t kWakeEvent = std::numeric_limits<std::uint64_t>::max();
 
-enum PoolIndex : std::size_t { kAnyAddress, kPublicAddresses };
+enum PoolIndex : std::uint64_t { kAnyAddress, kPublicAddresses };
 
 Error OutOfResources(int error) {
   Error failed = SystemError(error, "transport", "no connection can be made");
@@ -50,7 +50,9 @@ Result<std::unique_ptr<CurlLoop>> CurlLoop::Start() {
   epoll_event event{.events = EPOLLIN, .data = {.u64 = kWakeEvent}};
   if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0) return Fail(OutOfResources(errno));
   std::unique_ptr<CurlLoop> loop(new CurlLoop(*curl, std::move(epoll), std::move(wake)));
-  if (!loop->OpenPools()) return Fail(OutOfResources(errno));
+  if (loop->OpenPool(kAnyAddress) == nullptr || loop->OpenPool(kPublicAddresses) == nullptr) {
+    return Fail(OutOfResources(errno));
+  }
   try {
     loop->thread_ = std::jthread([loop = loop.get()](std::stop_token stop) { loop->Run(stop); });
   } catch (const std::system_error& error) {
@@ -59,18 +61,27 @@ Result<std::unique_ptr<CurlLoop>> CurlLoop::Start() {
   return loop;
 }
 
-bool CurlLoop::OpenPools() {
-  for (Pool& pool : pools_) {
-    pool.loop = this;
-    pool.multi = curl_.multi_init();
-    if (pool.multi == nullptr) return false;
-    curl_.multi_setopt(pool.multi, CURLMOPT_SOCKETFUNCTION, &OnSocket);
-    curl_.multi_setopt(pool.multi, CURLMOPT_SOCKETDATA, &pool);
-    curl_.multi_setopt(pool.multi, CURLMOPT_TIMERFUNCTION, &OnTimer);
-    curl_.multi_setopt(pool.multi, CURLMOPT_TIMERDATA, &pool);
-    curl_.multi_setopt(pool.multi, CURLMOPT_MAXCONNECTS, kMaxKeptConnections);
+// Null if there is no memory.
+CurlLoop::Pool* CurlLoop::OpenPool(std::uint64_t index) {
+  CURLM* const multi = curl_.multi_init();
+  if (multi == nullptr) return nullptr;
+  Pool& pool = pools_[index];
+  pool.loop = this;
+  pool.index = index;
+  pool.multi = multi;
+  curl_.multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, &OnSocket);
+  curl_.multi_setopt(multi, CURLMOPT_SOCKETDATA, &pool);
+  curl_.multi_setopt(multi, CURLMOPT_TIMERFUNCTION, &OnTimer);
+  curl_.multi_setopt(multi, CURLMOPT_TIMERDATA, &pool);
+  curl_.multi_setopt(multi, CURLMOPT_MAXCONNECTS, kMaxKeptConnections);
+  return &pool;
+}
+
+void CurlLoop::CloseSpentPools() {
+  for (const std::uint64_t index : std::exchange(spent_pools_, {})) {
+    curl_.multi_cleanup(pools_.at(index).multi);
+    pools_.erase(index);
   }
-  return true;
 }
 
 CurlLoop::~CurlLoop() {
@@ -79,9 +90,7 @@ CurlLoop::~CurlLoop() {
     thread_.join();
   }
   for (CURL* easy : spare_handles_) curl_.easy_cleanup(easy);
-  for (Pool& pool : pools_) {
-    if (pool.multi != nullptr) curl_.multi_cleanup(pool.multi);
-  }
+  for (auto& [index, pool] : pools_) curl_.multi_cleanup(pool.multi);
 }
 
 void CurlLoop::Post(Command command) {
@@ -120,15 +129,22 @@ void CurlLoop::Run(std::stop_token stop) {
         woken = true;
         continue;
       }
+      const auto pool = pools_.find(event.data.u64 >> 32);
+      if (pool == pools_.end()) continue;
+      if (pool->second.web_socket != nullptr) {
+        Converse(*pool->second.web_socket);
+        continue;
+      }
       const int mask = (event.events & (EPOLLIN | EPOLLHUP | EPOLLRDHUP) ? CURL_CSELECT_IN : 0) |
                        (event.events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
                        (event.events & EPOLLERR ? CURL_CSELECT_ERR : 0);
-      Act(pools_[event.data.u64 >> 32], static_cast<curl_socket_t>(event.data.u64 & 0xffffffffu), mask);
+      Act(pool->second, static_cast<curl_socket_t>(event.data.u64 & 0xffffffffu), mask);
     }
     if (woken) RunCommands();
     FireTimers();
     const bool all_seen = ready < static_cast<int>(events.size());
     if (all_seen) CheckDeadlines(looked_at);
+    CloseSpentPools();
   }
   RunCommands();
   while (!transfers_.empty()) {
@@ -140,7 +156,7 @@ void CurlLoop::Run(std::stop_token stop) {
 // Milliseconds until the next deadline, rounded up; -1 if there is none.
 int CurlLoop::EpollTimeout() const {
   std::optional<SteadyTime> due;
-  for (const Pool& pool : pools_) {
+  for (const auto& [index, pool] : pools_) {
     if (pool.timer && (!due || *pool.timer < *due)) due = pool.timer;
   }
   if (!deadlines_.empty() && (!due || deadlines_.begin()->first < *due)) due = deadlines_.begin()->first;
@@ -178,7 +194,12 @@ void CurlLoop::Begin(const std::shared_ptr<CurlTransfer>& transfer) {
   }
   transfers_.emplace(easy, transfer);
   transfer->Begin(curl_, easy, touched_, now_);
-  transfer->multi = pools_[transfer->public_addresses_only() ? kPublicAddresses : kAnyAddress].multi;
+  transfer->pool = transfer->is_web_socket()           ? next_pool_++
+                   : transfer->public_addresses_only() ? kPublicAddresses
+                                                       : kAnyAddress;
+  const Pool* const pool = transfer->is_web_socket() ? OpenPool(transfer->pool) : &pools_.at(transfer->pool);
+  if (pool == nullptr) return End(*transfer, Fail(OutOfResources(ENOMEM)));
+  transfer->multi = pool->multi;
   if (curl_.multi_add_handle(transfer->multi, easy) != CURLM_OK) {
     End(*transfer, Fail(OutOfResources(ENOMEM)));
     return;
@@ -224,12 +245,43 @@ void CurlLoop::ReapFinished(Pool& pool) {
     const auto found = transfers_.find(easy);
     if (found == transfers_.end()) continue;
     CurlTransfer& transfer = *found->second;
-    End(transfer, transfer.ResultOf(result));
+    if (result == CURLE_OK && transfer.is_web_socket()) {
+      OpenWebSocket(transfer);
+    } else {
+      End(transfer, transfer.ResultOf(result));
+    }
   }
 }
 
+// The connection is no longer libcurl's to watch.
+void CurlLoop::OpenWebSocket(CurlTransfer& transfer) {
+  const auto socket = transfer.OpenWebSocket(now_);
+  if (!socket) return End(transfer, transfer.ResultOf(CURLE_COULDNT_CONNECT));
+  pools_.at(transfer.pool).web_socket = &transfer;
+  Watch(transfer, EPOLL_CTL_ADD);
+  Converse(transfer);
+}
+
+void CurlLoop::Converse(CurlTransfer& transfer) {
+  CURL* const easy = transfer.easy();
+  if (auto ended = transfer.Converse(now_)) {
+    EndBatches();  // a batch ends before its transfer; it may end this one
+    if (transfers_.contains(easy)) End(transfer, *std::move(ended));
+    return;
+  }
+  if (transfer.has_to_send() != transfer.awaits_room) Watch(transfer, EPOLL_CTL_MOD);
+}
+
+void CurlLoop::Watch(CurlTransfer& transfer, int operation) {
+  transfer.awaits_room = transfer.has_to_send();
+  epoll_event event{};
+  event.events = EPOLLIN | (transfer.awaits_room ? EPOLLOUT : 0u);
+  event.data.u64 = transfer.pool << 32 | static_cast<std::uint32_t>(transfer.socket);
+  ::epoll_ctl(epoll_.get(), operation, transfer.socket, &event);
+}
+
 void CurlLoop::FireTimers() {
-  for (Pool& pool : pools_) {
+  for (auto& [index, pool] : pools_) {
     if (!pool.timer || *pool.timer > now_) continue;
     pool.timer.reset();
     Act(pool, CURL_SOCKET_TIMEOUT, 0);
@@ -285,7 +337,12 @@ void CurlLoop::Release(CurlTransfer& transfer) {
   Unschedule(transfer);
   std::erase(touched_, &transfer);
   CURL* easy = transfer.easy();
+  if (transfer.socket != CURL_SOCKET_BAD) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, transfer.socket, nullptr);
   if (transfer.multi != nullptr) curl_.multi_remove_handle(transfer.multi, easy);
+  if (transfer.multi != nullptr && transfer.is_web_socket()) {
+    pools_.at(transfer.pool).web_socket = nullptr;
+    spent_pools_.push_back(transfer.pool);
+  }
   curl_.easy_reset(easy);
   curl_.slist_free_all(transfer.headers());
   if (spare_handles_.size() < kMaxSpareHandles) {
@@ -303,10 +360,9 @@ int CurlLoop::OnSocket(CURL*, curl_socket_t socket, int what, void* pool_pointer
     ::epoll_ctl(loop.epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);  // the socket may be closed already
     return 0;
   }
-  const auto index = static_cast<std::uint64_t>(&pool - loop.pools_.data());
   epoll_event event{};
   event.events = (what & CURL_POLL_IN ? EPOLLIN : 0u) | (what & CURL_POLL_OUT ? EPOLLOUT : 0u);
-  event.data.u64 = index << 32 | static_cast<std::uint32_t>(socket);
+  event.data.u64 = pool.index << 32 | static_cast<std::uint32_t>(socket);
   const int operation = known != nullptr ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
   if (::epoll_ctl(loop.epoll_.get(), operation, socket, &event) != 0) {
     // The number may belong to a socket that was closed and reused unseen.

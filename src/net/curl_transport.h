@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -35,7 +37,9 @@ class CurlLoop {
   // Connections and libcurl's timer for them.
   struct Pool {
     CurlLoop* loop = nullptr;
+    std::uint64_t index = 0;
     CURLM* multi = nullptr;
+    CurlTransfer* web_socket = nullptr;  // that is open: its socket is not libcurl's to watch
     std::optional<SteadyTime> timer;
   };
   struct Command {
@@ -45,7 +49,8 @@ class CurlLoop {
 
   CurlLoop(const CurlLibrary& curl, UniqueFd epoll, UniqueFd wake)
       : curl_(curl), epoll_(std::move(epoll)), wake_(std::move(wake)) {}
-  bool OpenPools();
+  Pool* OpenPool(std::uint64_t index);
+  void CloseSpentPools();
   static int OnSocket(CURL* easy, curl_socket_t socket, int what, void* pool, void* known);
   static int OnTimer(CURLM* multi, long timeout_ms, void* pool);
 
@@ -57,6 +62,9 @@ class CurlLoop {
   void Begin(const std::shared_ptr<CurlTransfer>& transfer);
   void Act(Pool& pool, curl_socket_t socket, int mask);
   void FireTimers();
+  void OpenWebSocket(CurlTransfer& transfer);
+  void Converse(CurlTransfer& transfer);
+  void Watch(CurlTransfer& transfer, int operation);
   void CheckDeadlines(SteadyTime now);
   void EndBatches();
   void ReapFinished(Pool& pool);
@@ -79,7 +87,10 @@ class CurlLoop {
   // --- the loop thread's
   // Transfers restricted to public addresses share no connections with the others, because a kept connection is reused
   // without a check of its address, even after a redirect.
-  std::array<Pool, 2> pools_;
+  // A WebSocket has a pool of its own: libcurl closes other connections of a pool that have data to read.
+  std::map<std::uint64_t, Pool> pools_;  // by their index
+  std::uint64_t next_pool_ = 2;
+  std::vector<std::uint64_t> spent_pools_;  // to be closed when libcurl no longer runs
   std::unordered_map<CURL*, std::shared_ptr<CurlTransfer>> transfers_;
   TransferDeadlines deadlines_;
   std::vector<CurlTransfer*> touched_;  // since the last EndBatches

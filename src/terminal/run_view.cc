@@ -329,7 +329,10 @@ void RunView::ShowChanged(const event::FilesChanged& changed) {
 
 void RunView::Heard(const AgentEvent& event) {
   std::visit(Overload{
-                 Ignoring<event::GrantsUpdated>(),
+                 Ignoring<event::GrantsUpdated, event::SoundDelta>(),
+                 [&](const event::Sound& e) {
+                   for (const Attachment& file : e.files) ShowFile(file);
+                 },
                  [&](const event::TextDelta& e) {
                    said_ = true;
                    doing_ = "writing";

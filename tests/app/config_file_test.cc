@@ -204,9 +204,9 @@ TEST_CASE("ApplyConfig: wrong types name the key and what it must be", "[config]
   CHECK(ErrorOf(R"({"tools": []})") == "key \"tools\" must be an object");
   CHECK(ErrorOf(R"({"max_rounds": 0})") == "key \"max_rounds\" must be an integer from 1 to 1000");
   CHECK(ErrorOf(R"({"providers": {"a": {"type": "gemini"}}})") ==
-        "key \"providers.a.type\" must be one of openai, openai_responses, anthropic");
+        "key \"providers.a.type\" must be one of openai, openai_responses, openai_realtime, anthropic");
   CHECK(ErrorOf(R"({"providers": {"a": {}}})") ==
-        "key \"providers.a.type\" must be one of openai, openai_responses, anthropic");
+        "key \"providers.a.type\" must be one of openai, openai_responses, openai_realtime, anthropic");
   CHECK(ErrorOf(R"({"tools": {"limits": {"tmp_mb": 1.5}}})") ==
         "key \"tools.limits.tmp_mb\" must be an integer from 0 (no limit) to 1073741824");
   CHECK(ErrorOf(R"({"files": {"document_timeout_s": 0.5}})") ==
@@ -238,10 +238,12 @@ TEST_CASE("ApplyConfig: providers have headers and a query", "[config]") {
 
 TEST_CASE("ApplyConfig: who listens and speaks", "[config]") {
   Options options;
-  REQUIRE(ApplyConfig(options, R"({"audio": {"transcription": "a/b/c", "speech": "a/d", "voice": "${V}"}})",
+  REQUIRE(ApplyConfig(options,
+                      R"({"audio": {"transcription": "a/b/c", "speech": "a/d", "talk": "a/e", "voice": "${V}"}})",
                       FakeEnvironment({{"V", "alto"}})));
   CHECK(options.audio.transcription == "a/b/c");
   CHECK(options.audio.speech == "a/d");
+  CHECK(options.audio.talk == "a/e");
   CHECK(options.audio.voice == "alto");
   CHECK(ErrorOf(R"({"audio": {"speech": "whisper"}})") == "key \"audio.speech\" must be PROVIDER/MODEL");
   CHECK(ErrorOf(R"({"audio": {"speech": "a/"}})") == "key \"audio.speech\" must be PROVIDER/MODEL");

@@ -55,6 +55,7 @@ Interaction FullInteraction() {
   add(event::TaskUpdated{std::nullopt, {}});
   add(event::PlanUpdated{"call_1", {"a", "b"}});
   add(event::LoopDetected{"run_shell", 3});
+  add(event::Sound{{{FileId::Parse("file_0123456789abcdef0123456789abcdef").value(), "spoken.wav", "audio/wav", 44}}});
   add(event::JobStarted{"call_1", "job_0123456789abcdef", "npm run dev"});
   add(event::JobEnded{"job_0123456789abcdef", "npm run dev", "exited", 3});
   add(event::Compacted{90, 7000, 3000, 6144, "they spoke"});
@@ -142,6 +143,7 @@ TEST_CASE("Event data: written at once or built first, it is the same text", "[d
   check(event::InteractionComplete{"int_002", InteractionStatus::kCancelled});
   check(event::TextDelta{"a\n\xF0\x9F\x98\x80"});
   check(event::ThinkingDelta{""});
+  check(event::SoundDelta{"AAA="});
   check(event::ToolOutputDelta{"call_1", "run_shell", "\xff"});
   check(event::GrantsUpdated{{{"run_shell", "sha256:00"}, {"write_file", "sha256:01", "sha256:02"}}});
   check(event::GrantsUpdated{});
@@ -174,8 +176,9 @@ TEST_CASE("ReceivedEvent: any event comes back as it was sent", "[domain]") {
     INFO(EventData(event));
     CHECK(ReceivedEvent(*ParseJson(EventData(event))) == event);
   }
-  for (const EventPayload& delta : {EventPayload(event::TextDelta{"a"}), EventPayload(event::ThinkingDelta{"b"}),
-                                    EventPayload(event::ToolOutputDelta{"call_1", "run_shell", "c"})}) {
+  for (const EventPayload& delta :
+       {EventPayload(event::TextDelta{"a"}), EventPayload(event::ThinkingDelta{"b"}),
+        EventPayload(event::SoundDelta{"AAA="}), EventPayload(event::ToolOutputDelta{"call_1", "run_shell", "c"})}) {
     CHECK(ReceivedEvent(*ParseJson(EventData({.seq = 3, .payload = delta}))) == AgentEvent{.seq = 3, .payload = delta});
   }
 }

@@ -367,8 +367,8 @@ std::vector<Json> Updates::Take(const AgentEvent& event) {
   if (!IsDelta(event.payload)) FlushText(updates);
   std::visit(Overload{
                  Ignoring<event::InteractionStarted, event::Rejected, event::InputRequired, event::InputReceived,
-                          event::GrantsUpdated, event::Usage, event::FilesChanged, event::Cancelled, event::Failed,
-                          event::InteractionComplete>(),
+                          event::SoundDelta, event::Sound, event::GrantsUpdated, event::Usage, event::FilesChanged,
+                          event::Cancelled, event::Failed, event::InteractionComplete>(),
                  [&](const event::TextDelta& e) { TakePiece(updates, kText, text_, e.content); },
                  [&](const event::ThinkingDelta& e) { TakePiece(updates, kThought, thought_, e.content); },
                  [&](const event::Thinking& e) { TakeText(updates, kThought, thought_, e.content); },

@@ -26,6 +26,6 @@ using Ignoring = Skipping<void, Events...>;
 
 // Skips events without text for readers: they are counted elsewhere or never stored.
 using IgnoredEvents = Skipping<std::string, event::Usage, event::InteractionStarted, event::ThinkingDelta,
-                               event::TextDelta, event::ToolOutputDelta, event::InteractionComplete>;
+                               event::TextDelta, event::SoundDelta, event::ToolOutputDelta, event::InteractionComplete>;
 
 }  // namespace reprise

@@ -25,39 +25,40 @@ class Placer {
     at_ = at;
     index_ = index;
     std::visit(
-        Overload{Ignoring<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::ToolOutputDelta,
-                          event::WebSearch, event::InputRequired, event::InputReceived, event::TaskUpdated,
-                          event::PlanUpdated, event::GrantsUpdated, event::Retry, event::LoopDetected, event::SentBack,
-                          event::Compacted, event::FilesChanged, event::JobStarted, event::JobEnded, event::Cancelled,
-                          event::Failed, event::InteractionComplete>(),
-                 [&](const event::Thinking& e) { Here().thinking += e.content; },
-                 [&](const event::MessageText& e) { SetText(e.content); },
-                 [&](const event::Answer& e) { SetText(e.content); },
-                 [&](const event::Usage& e) { Here().usage += e.tokens; },
-                 [&](const event::ToolCallStarted& e) { Of(e.id, e.tool_name, e.tool_input); },
-                 [&](const event::ToolResult& e) {
-                   Call& call = Of(e.id, e.tool_name, "{}");
-                   call.result = e.tool_output;
-                   call.has_result = true;
-                   call.is_error = e.is_error;
-                   call.files = e.files;
-                   call.at = at;
-                 },
-                 [&](const event::ApprovalRequired& e) {
-                   if (Call* call = Find(*rounds_, e.call_id)) call->asked = e;
-                 },
-                 [&](const event::Approved& e) {
-                   if (Call* call = Find(*rounds_, e.call_id)) call->approved = e, call->answered_at = at;
-                 },
-                 [&](const event::Rejected& e) {
-                   if (Call* call = Find(*rounds_, e.call_id)) call->rejected = e, call->answered_at = at;
-                 },
-                 [&](const event::Nested& e) {
-                   Call* const call = Find(*rounds_, e.call_id);
-                   if (call == nullptr) return;
-                   AnyEvent step = std::visit([](const auto& each) { return AnyEvent(each); }, e.step);
-                   below_[e.call_id].Place(call->of_sub_agent, step, e.round_index, at);
-                 }},
+        Overload{
+            Ignoring<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::ToolOutputDelta,
+                     event::SoundDelta, event::Sound, event::WebSearch, event::InputRequired, event::InputReceived,
+                     event::TaskUpdated, event::PlanUpdated, event::GrantsUpdated, event::Retry, event::LoopDetected,
+                     event::SentBack, event::Compacted, event::FilesChanged, event::JobStarted, event::JobEnded,
+                     event::Cancelled, event::Failed, event::InteractionComplete>(),
+            [&](const event::Thinking& e) { Here().thinking += e.content; },
+            [&](const event::MessageText& e) { SetText(e.content); },
+            [&](const event::Answer& e) { SetText(e.content); },
+            [&](const event::Usage& e) { Here().usage += e.tokens; },
+            [&](const event::ToolCallStarted& e) { Of(e.id, e.tool_name, e.tool_input); },
+            [&](const event::ToolResult& e) {
+              Call& call = Of(e.id, e.tool_name, "{}");
+              call.result = e.tool_output;
+              call.has_result = true;
+              call.is_error = e.is_error;
+              call.files = e.files;
+              call.at = at;
+            },
+            [&](const event::ApprovalRequired& e) {
+              if (Call* call = Find(*rounds_, e.call_id)) call->asked = e;
+            },
+            [&](const event::Approved& e) {
+              if (Call* call = Find(*rounds_, e.call_id)) call->approved = e, call->answered_at = at;
+            },
+            [&](const event::Rejected& e) {
+              if (Call* call = Find(*rounds_, e.call_id)) call->rejected = e, call->answered_at = at;
+            },
+            [&](const event::Nested& e) {
+              Call* const call = Find(*rounds_, e.call_id);
+              if (call == nullptr) return;
+              AnyEvent step = std::visit([](const auto& each) { return AnyEvent(each); }, e.step);
+              below_[e.call_id].Place(call->of_sub_agent, step, e.round_index, at);
+            }},
         payload);
   }
 

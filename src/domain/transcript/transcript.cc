@@ -47,8 +47,8 @@ void RunState::Take(const AgentEvent& event) {
                  Ignoring<event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText,
                           event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult, event::TaskUpdated,
                           event::PlanUpdated, event::GrantsUpdated, event::Usage, event::Retry, event::LoopDetected,
-                          event::SentBack, event::WebSearch, event::Compacted, event::Nested, event::FilesChanged,
-                          event::JobStarted, event::JobEnded>(),
+                          event::SentBack, event::SoundDelta, event::Sound, event::WebSearch, event::Compacted,
+                          event::Nested, event::FilesChanged, event::JobStarted, event::JobEnded>(),
                  [&](const event::InteractionStarted& e) {
                    const auto chat = ChatId::Parse(e.chat_id);
                    const auto interaction = InteractionId::Parse(e.interaction_id);
@@ -104,6 +104,7 @@ struct TranscriptWriter : IgnoredEvents {
   std::string operator()(const event::Answer& e) const {
     return Entry("agent", e.content) + Sources(e.citations) + (e.reason.empty() ? "" : Entry("cut off", e.reason));
   }
+  std::string operator()(const event::Sound& e) const { return Entry("spoken", FileLines(e.files)); }
   std::string operator()(const event::WebSearch& e) const {
     const std::string list = SourceLines(e.results, e.omitted);
     return Entry("web search", e.query + (e.error.empty() ? "" : " (failed: " + e.error + ")")) +
@@ -318,6 +319,7 @@ struct MarkdownWriter : IgnoredEvents {
     const std::string cut = e.reason.empty() ? "" : "\n*Cut off:* " + VisibleLine(e.reason) + "\n";
     return "**Agent**\n\n" + Quote(e.content) + cut + Cited(e.citations);
   }
+  std::string operator()(const event::Sound& e) const { return "*Spoken*\n\n" + Quote(FileLines(e.files)); }
   std::string operator()(const event::WebSearch& e) const {
     const std::string failed = e.error.empty() ? "" : " *(failed: " + Line(e.error) + ")*";
     return "*Searched the web:* " + Code(e.query) + failed + "\n" + Pages(e.results);

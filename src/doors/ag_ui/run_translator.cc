@@ -406,8 +406,8 @@ void RunTranslator::TakeEvent(const AgentEvent& event, std::string& out) {
     for (const Citation& each : citations) list.push_back(ToJson(each));
     if (!list.empty()) Emit(out, {{"type", "CUSTOM"}, {"name", "reprise.citations"}, {"value", std::move(list)}});
   };
-  std::visit(Overload{Ignoring<event::ThinkingDelta, event::TextDelta, event::GrantsUpdated, event::FilesChanged,
-                               event::Cancelled, event::Failed>(),
+  std::visit(Overload{Ignoring<event::ThinkingDelta, event::TextDelta, event::SoundDelta, event::GrantsUpdated,
+                               event::FilesChanged, event::Cancelled, event::Failed>(),
                       [&](const event::InteractionStarted& e) { TakeStarted(e, out); },
                       [&](const event::Thinking& e) { TakeThought(e.content, out); },
                       [&](const event::MessageText& e) {
@@ -418,6 +418,7 @@ void RunTranslator::TakeEvent(const AgentEvent& event, std::string& out) {
                         TakeText(e.content, round, out);
                         tell_citations(e.citations);
                       },
+                      [&](const event::Sound& e) { tell(e); },
                       [&](const event::WebSearch& e) { tell(e); },
                       [&](const event::ToolCallStarted& e) { Announce(e.id, e.tool_name, e.tool_input, round, out); },
                       [&](const event::ToolOutputDelta& e) { TakeOutput(e, out); },

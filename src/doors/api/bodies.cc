@@ -72,7 +72,7 @@ Json ToJson(const ModelAbilities& abilities) {
 }  // namespace
 
 Json ModelList(const ModelDirectory& directory, const PriceTable& prices, std::string_view transcription,
-               std::string_view speech) {
+               std::string_view speech, std::string_view talk) {
   Json models = Json::array();
   for (const auto& entry : directory.List()) {
     Json model = {{"name", entry.name}, {"provider", entry.provider}};
@@ -88,7 +88,7 @@ Json ModelList(const ModelDirectory& directory, const PriceTable& prices, std::s
   const auto name = [](std::string_view model) { return model.empty() ? Json(nullptr) : Json(std::string(model)); };
   return {{"models", std::move(models)},
           {"default", directory.default_model()},
-          {"audio", {{"transcription", name(transcription)}, {"speech", name(speech)}}}};
+          {"audio", {{"transcription", name(transcription)}, {"speech", name(speech)}, {"talk", name(talk)}}}};
 }
 
 }  // namespace reprise

@@ -18,6 +18,6 @@ void AddTo(Json& body, const FilesPreview& preview);
 // The body of GET /models (schemas/models.schema.json): the models, their prices, and the models for speech ("": none).
 // May ask the providers.
 Json ModelList(const ModelDirectory& directory, const PriceTable& prices, std::string_view transcription,
-               std::string_view speech);
+               std::string_view speech, std::string_view talk);
 
 }  // namespace reprise

@@ -150,7 +150,8 @@ Result<Outcome> DisconnectProvider(const HandlerContext& context, const Request&
 Result<Outcome> Models(const HandlerContext& context) {
   const Audio* audio = context.engine.audio();
   return JsonReply(ModelList(context.engine.models(), context.engine.options().prices,
-                             audio ? audio->transcription_model() : "", audio ? audio->speech_model() : ""));
+                             audio ? audio->transcription_model() : "", audio ? audio->speech_model() : "",
+                             audio ? audio->talk_model() : ""));
 }
 
 constexpr std::size_t kUsualEntries = 100, kMostEntries = 1000;

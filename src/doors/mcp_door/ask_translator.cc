@@ -108,8 +108,8 @@ void AskTranslator::TakeEvent(const AgentEvent& event, std::string& out) {
       Overload{Ignoring<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::Thinking,
                         event::MessageText, event::Answer, event::ToolOutputDelta, event::ToolResult,
                         event::TaskUpdated, event::PlanUpdated, event::GrantsUpdated, event::Usage, event::LoopDetected,
-                        event::SentBack, event::WebSearch, event::Compacted, event::JobStarted, event::JobEnded,
-                        event::FilesChanged, event::Cancelled, event::Failed>(),
+                        event::SentBack, event::WebSearch, event::SoundDelta, event::Sound, event::Compacted,
+                        event::JobStarted, event::JobEnded, event::FilesChanged, event::Cancelled, event::Failed>(),
                call,
                [&](const event::Nested& e) {
                  if (const auto* const started = std::get_if<event::ToolCallStarted>(&e.step)) call(*started);

@@ -84,44 +84,45 @@ void AgentTranslator::TakeAnswer(const std::string& content, std::string& out) {
 
 void AgentTranslator::TakeEvent(const AgentEvent& event, std::string& out) {
   run_.Take(event);
-  std::visit(Overload{Ignoring<event::ThinkingDelta, event::TextDelta, event::ToolOutputDelta, event::ToolResult,
-                               event::InputReceived, event::TaskUpdated, event::PlanUpdated, event::GrantsUpdated,
-                               event::WebSearch, event::Retry, event::LoopDetected, event::SentBack, event::Compacted,
-                               event::JobStarted, event::JobEnded, event::FilesChanged, event::Cancelled>(),
-                      [&](const event::InteractionStarted&) { BeginAnswer(out); },
-                      [&](const event::MessageText& e) {
-                        TakeAnswer(e.content, out);
-                        writer_->Cite(e.content, e.citations, out);
-                      },
-                      [&](const event::Answer& e) {
-                        TakeAnswer(e.content, out);
-                        writer_->Cite(e.content, e.citations, out);
-                        end_.truncated = e.reason;
-                        spoken_digest_ = SpokenDigest(std::exchange(spoken_, {}));
-                      },
-                      [&](const event::Thinking& e) {
-                        if (!std::exchange(thought_, false)) TakeThinking(Escaped(e.content), out);
-                      },
-                      [&](const event::ToolCallStarted& e) {
-                        said_ = thought_ = false;
-                        needs_break_ = true;
-                        TakeThinking(Escaped("\n" + e.tool_name + " " + Shortened(e.tool_input) + "\n"), out);
-                      },
-                      [&](const event::ApprovalRequired& e) {
-                        Note(ApprovalNote(e.tool_name, AsCode(Shortened(e.tool_input)), Link()), out);
-                      },
-                      [&](const event::Approved&) { Note(kApprovedNote, out); },
-                      [&](const event::Rejected& e) { Note(e.expired ? kExpiredNote : kRejectedNote, out); },
-                      [&](const event::InputRequired& e) { Note(QuestionNote(e.question, Link()), out); },
-                      [&](const event::Usage& e) { end_.usage += e.tokens; },
-                      [&](const event::Nested& e) {
-                        if (const auto* const usage = std::get_if<event::Usage>(&e.step)) end_.usage += usage->tokens;
-                      },
-                      [&](const event::Failed& e) {
-                        end_.failure = AnswerFailure{e.code, e.message};
-                      },
-                      [&](const event::InteractionComplete& e) { end_.status = e.status; }},
-             event.payload);
+  std::visit(
+      Overload{Ignoring<event::ThinkingDelta, event::TextDelta, event::SoundDelta, event::Sound, event::ToolOutputDelta,
+                        event::ToolResult, event::InputReceived, event::TaskUpdated, event::PlanUpdated,
+                        event::GrantsUpdated, event::WebSearch, event::Retry, event::LoopDetected, event::SentBack,
+                        event::Compacted, event::JobStarted, event::JobEnded, event::FilesChanged, event::Cancelled>(),
+               [&](const event::InteractionStarted&) { BeginAnswer(out); },
+               [&](const event::MessageText& e) {
+                 TakeAnswer(e.content, out);
+                 writer_->Cite(e.content, e.citations, out);
+               },
+               [&](const event::Answer& e) {
+                 TakeAnswer(e.content, out);
+                 writer_->Cite(e.content, e.citations, out);
+                 end_.truncated = e.reason;
+                 spoken_digest_ = SpokenDigest(std::exchange(spoken_, {}));
+               },
+               [&](const event::Thinking& e) {
+                 if (!std::exchange(thought_, false)) TakeThinking(Escaped(e.content), out);
+               },
+               [&](const event::ToolCallStarted& e) {
+                 said_ = thought_ = false;
+                 needs_break_ = true;
+                 TakeThinking(Escaped("\n" + e.tool_name + " " + Shortened(e.tool_input) + "\n"), out);
+               },
+               [&](const event::ApprovalRequired& e) {
+                 Note(ApprovalNote(e.tool_name, AsCode(Shortened(e.tool_input)), Link()), out);
+               },
+               [&](const event::Approved&) { Note(kApprovedNote, out); },
+               [&](const event::Rejected& e) { Note(e.expired ? kExpiredNote : kRejectedNote, out); },
+               [&](const event::InputRequired& e) { Note(QuestionNote(e.question, Link()), out); },
+               [&](const event::Usage& e) { end_.usage += e.tokens; },
+               [&](const event::Nested& e) {
+                 if (const auto* const usage = std::get_if<event::Usage>(&e.step)) end_.usage += usage->tokens;
+               },
+               [&](const event::Failed& e) {
+                 end_.failure = AnswerFailure{e.code, e.message};
+               },
+               [&](const event::InteractionComplete& e) { end_.status = e.status; }},
+      event.payload);
 }
 
 void AgentTranslator::EndAs(InteractionStatus status, std::string& out) {

@@ -16,6 +16,7 @@ namespace reprise {
 struct OpenAiAudioOptions {
   std::map<std::string, OpenAiOptions, std::less<>> providers = {};  // by name
   std::string transcription_model = {}, speech_model = {};           // PROVIDER/MODEL; empty: unavailable
+  std::string talk_model = {};                                       // likewise; see Audio::talk_model
   std::string voice = {};                                            // empty: "alloy"
 };
 
@@ -28,6 +29,7 @@ class OpenAiAudio final : public Audio {
 
   const std::string& transcription_model() const override { return options_.transcription_model; }
   const std::string& speech_model() const override { return options_.speech_model; }
+  const std::string& talk_model() const override { return options_.talk_model; }
   void Transcribe(TranscriptionRequest request, std::stop_token stop, Done done) override;
   void Speak(SpeechRequest request, std::stop_token stop, Done done) override;
 

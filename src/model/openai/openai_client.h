@@ -50,10 +50,10 @@ class OpenAiService : public ModelClient {
   ModelFacts FactsOf(const std::string& model, Effort effort) const;
   // A request with a streamed answer, without its body.
   HttpRequest StreamRequest(std::string_view path, const ModelRequest& request) const;
-
- private:
+  // Address and credentials, without the configured headers.
   HttpRequest MakeHttpRequest(std::string_view path) const;
 
+ private:
   Transport& transport_;
   const OpenAiOptions options_;
   const std::string base_url_;  // without a trailing slash

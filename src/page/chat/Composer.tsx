@@ -19,6 +19,8 @@ import { useCompletion } from "./useCompletion";
 // Most servers have nothing that listens.
 const Dictation = lazy(() => import("./Dictation").then((part) => ({ default: part.Dictation })));
 
+const Talk = lazy(() => import("./Talk").then((part) => ({ default: part.Talk })));
+
 const LONG = 20_000; // characters: a longer paste becomes a file
 
 // Where people write. What is written is kept when they look at another chat, or load the page again. A chat that begins here keeps its box.
@@ -191,7 +193,7 @@ export function Composer({ chat, running }: { chat: string; running: Turn | unde
             take([...(e.target.files ?? [])]);
             e.target.value = "";
           }} />
-          {models.audio?.transcription && <Suspense fallback={null}><Dictation onText={insert} /></Suspense>}
+          {models.audio?.transcription && <Suspense fallback={null}><Dictation onText={insert} />{models.audio.talk && <Talk chat={chat} model={models.audio.talk} running={running} />}</Suspense>}
           <ModelPicker value={model} onChange={(name) => void requests.configure({ model: name || null })} />
           <ModePicker />
           <button type="button" className="quiet square" data-testid="open-options" aria-label={t.chatOptions} title={t.chatOptions} onClick={() => navigation.set({ dialog: "options" })}><Icon name="settings" size={17} /></button>

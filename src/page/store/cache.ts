@@ -25,7 +25,7 @@ export const cache = state({
   approvals: new Map<string, PendingApproval>(), // the maps of what waits are replaced, not changed
   inputs: new Map<string, PendingInput>(),
   closed: [] as ClosedApproval[], // answered elsewhere while this window was open, newest first
-  models: { models: [], default: "", audio: { transcription: null, speech: null } } as Models,
+  models: { models: [], default: "", audio: { transcription: null, speech: null, talk: null } } as Models,
   tools: null as Tools | null,
   instructions: [] as Instructions["files"], // the files of instructions for agents here
   open: null as OpenChat | null, // the chat that is shown

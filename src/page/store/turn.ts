@@ -99,6 +99,9 @@ export interface Turn {
 
 export const NONE = -1;
 
+// Who plays what a model speaks: nobody, unless a turn was spoken in this window.
+export const sounds = { hear: (_chat: string, _samples: string): void => undefined };
+
 export function newTurn(chat: string, id: string): Turn {
   return {
     id, chat, parent: null, editedFrom: null, message: null, attachments: [], status: "RUNNING", model: "", createdAt: "", blocks: [],
@@ -220,6 +223,9 @@ export function take(turn: Turn, event: AgentEvent, live = false): void {
       break;
     case "THINKING_DELTA":
       addDelta(turn, "thinking", event.round_index, event.content, live);
+      break;
+    case "SOUND_DELTA":
+      if (live) sounds.hear(turn.chat, event.content);
       break;
     case "TEXT_DELTA":
       addDelta(turn, "text", event.round_index, event.content, live);
