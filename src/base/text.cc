@@ -163,14 +163,6 @@ std::optional<std::string> DecodeBase64Url(std::string_view text) {
   return bytes;
 }
 
-std::optional<std::string> DecodeBase64(std::string_view text) {
-  while (text.ends_with('=')) text.remove_suffix(1);
-  std::string url(text);
-  std::ranges::replace(url, '+', '-');
-  std::ranges::replace(url, '/', '_');
-  return DecodeBase64Url(url);
-}
-
 namespace {
 
 // Counts insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).

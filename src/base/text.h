@@ -93,9 +93,6 @@ std::string EncodeBase64(std::string_view bytes);
 // Reads either form, also without padding and with white space, because others write it in many ways.
 std::optional<std::string> DecodeBase64(std::string_view text);
 
-// nullopt unless it is base64, with or without its padding.
-std::optional<std::string> DecodeBase64(std::string_view text);
-
 // nullopt unless EncodeBase64Url can produce exactly `text`: no padding, no white space, no stray bits at the end.
 std::optional<std::string> DecodeBase64Url(std::string_view text);
 
