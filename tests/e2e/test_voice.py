@@ -69,7 +69,7 @@ def test_a_spoken_turn(talking, talker):
     assert client.get(f"/chats/c/files/{file['id']}").body == wav(ANSWER)
     interaction = client.interaction("c", stream.interaction)
     assert interaction["user_message"] == "What do you see?" and [each["id"] for each in interaction["attachments"]] == [recording["id"]]
-    assert not any(event["type"] == "SOUND_DELTA" for event in interaction["events"]), "the sound is a file, and stored once"
+    assert not any(event["type"] == "SOUND_DELTA" for event in interaction["agent_events"]), "the sound is a file, and stored once"
 
     session, = talker.sessions
     assert session.path == "/v1/realtime?model=talks" and session.headers["authorization"] == f"Bearer {API_KEY}"
@@ -184,7 +184,8 @@ HUGE = frame(b"x" * (5 << 20))
     ([done()], "provider_protocol", "nothing in it"),
 ])
 def test_failures_are_named(talking, talker, steps, code, words_of_it):
-    talker.plan(*steps)
+    for _ in range(2):  # a request that is refused for no known reason is sent once more, without the tools that may be why
+        talker.plan(*steps)
     stream = says(talking.client)
     stream.finish("FAILED")
     error = stream.one("error")
@@ -272,7 +273,7 @@ def test_a_killed_server_keeps_what_was_heard(talking, talker, make_server, prov
     talking.stopped = True
     again = make_server(provider, home=talking.home, config=settings(provider, talker))
     interaction = again.client.interaction("c", stream.interaction)
-    assert interaction["status"] == "FAILED" and [event["content"] for event in interaction["events"] if event["type"] == "MESSAGE"] == ["Half"]
+    assert interaction["status"] == "FAILED" and [event["content"] for event in interaction["agent_events"] if event["type"] == "MESSAGE"] == ["Half"]
 
 
 def test_a_proxy_is_asked_for_a_tunnel(make_server, provider, talker):

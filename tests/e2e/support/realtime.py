@@ -135,6 +135,9 @@ class Realtime:
             raw = json.dumps(body).encode()
             connection.sendall(f"HTTP/1.1 {status} no\r\nContent-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n".encode() + raw)
             return
+        if "upgrade" not in headers:  # the list of models
+            connection.sendall(b"HTTP/1.1 404 no\r\nContent-Length: 0\r\n\r\n")
+            return
         assert headers["upgrade"] == "websocket" and headers["sec-websocket-version"] == "13", headers
         accept = base64.b64encode(hashlib.sha1((headers["sec-websocket-key"] + MAGIC).encode()).digest()).decode()
         connection.sendall(f"HTTP/1.1 101 go\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\nX-Request-Id: req_talk\r\n\r\n".encode())
