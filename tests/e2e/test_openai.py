@@ -1328,6 +1328,9 @@ def test_whoever_reads_on_after_the_end_misses_nothing(server, provider):
             rest = Sse(server, f"/v1/responses/{name}?stream=true&starting_after={last['sequence_number']}").rest().chunks
             numbers = [event["sequence_number"] for event in rest]
             assert numbers == sorted(set(numbers)) and numbers[0] > last["sequence_number"] and rest[-1]["response"]["output"] == output
+            if events is record.chunks:
+                assert rest[:-1] == record.chunks[at + 1:-1], "a record goes on where it was left"
+                continue
             whole = {event["output_index"] for event in events[:at + 1] if event["type"] == "response.output_item.done"}
             told = {event["output_index"]: event["item"] for event in rest if event["type"] == "response.output_item.done"}
             begun = [event["output_index"] for event in rest if event["type"] == "response.output_item.added"]

@@ -68,7 +68,7 @@ def test_a_huge_error_body_is_cut(server, provider):
     ("binary", Reply([bytes(range(256)) * 100])),
     ("cut in text", Reply([delta({"content": "half"}), CUT])),
     ("clean end in text", Reply([delta({"content": "half"})])),
-    ("endless line", Reply([b"data: " + b"x" * (1 << 20)] * 1 + [b"x" * (1 << 20)] * 8)),
+    ("endless line", Reply([b"data: " + b"x" * (1 << 20)] * 1 + [b"x" * (1 << 20)] * 17)),
     ("error object in the stream", Reply([delta({"content": "half"}), sse({"error": {"message": "exploded", "code": 500}})])),
 ])
 def test_nonsense(server, provider, name, reply):

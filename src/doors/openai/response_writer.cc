@@ -67,7 +67,6 @@ class ResponseWriter final : public AnswerWriter {
         background_(request.background),
         is_kept_(request.is_agent),
         starting_after_(request.starting_after),
-        is_record_(request.is_record),
         model_(request.asked_model),
         instructions_(request.instructions),
         metadata_(request.metadata),
@@ -163,20 +162,16 @@ class ResponseWriter final : public AnswerWriter {
   // All events begin with their type and number; `members` follow.
   void Event(const std::string& type, const std::string& members, std::string& out) {
     const std::uint64_t number = sequence_++;
-    if (is_left_out_ || (starting_after_ && number <= *starting_after_)) return;
+    if (starting_after_ && number <= *starting_after_) return;
     out.append("event: ").append(type).append("\ndata: {\"type\":\"").append(type).append("\",\"sequence_number\":");
     out.append(std::to_string(number)).append(",").append(members).append("}\n\n");
   }
   void Added(const std::string& item, std::string& out) {
-    const bool has_it = starting_after_ && sequence_ <= *starting_after_;
     Event("response.output_item.added", "\"output_index\":" + std::to_string(index_) + ",\"item\":" + item, out);
-    // A client that continues within a record's item may not know its beginning (it is another connection's).
-    is_left_out_ = is_record_ && has_it;
   }
   void Done(const std::string& item, std::string& out) {
     if (stream_)
       Event("response.output_item.done", "\"output_index\":" + std::to_string(index_) + ",\"item\":" + item, out);
-    is_left_out_ = false;
     if (!items_.empty()) items_ += ',';
     items_ += item;
     ++index_;
@@ -317,8 +312,6 @@ class ResponseWriter final : public AnswerWriter {
 
   const bool stream_, background_, is_kept_;
   const std::optional<std::uint64_t> starting_after_;
-  const bool is_record_;
-  bool is_left_out_ = false;  // the open item, whose beginning the client did not get
   const std::string model_, instructions_, metadata_;
   const std::optional<std::string> previous_, conversation_;
   const std::string tools_, tool_choice_;

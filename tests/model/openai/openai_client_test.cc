@@ -290,7 +290,7 @@ TEST_CASE("OpenAiClient: nonsense is a protocol error", "[openai]") {
   for (int i = 0; i < 100; ++i) deep += R"({"x":)";
   CHECK(ReasonFor(Event(deep + "1" + std::string(101, '}')) + kDone) == "provider_protocol");
   CHECK(ReasonFor("<html><body>hello</body></html>") == "provider_protocol");
-  CHECK(ReasonFor("data: " + std::string(5 << 20, 'x')) == "response_too_large");
+  CHECK(ReasonFor("data: " + std::string(17 << 20, 'x')) == "response_too_large");
   CHECK(ReasonFor(Delta(R"({"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]})", R"("tool_calls")") + kDone) ==
         "provider_protocol");
 }
