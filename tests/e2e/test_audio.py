@@ -62,9 +62,9 @@ def test_text_is_spoken(speaking, provider):
 
 
 def test_models_say_who_listens_and_speaks(make_server, provider):
-    assert make_server(provider).client.get("/models").expect(200, "models").json["audio"] == {"transcription": None, "speech": None}
+    assert make_server(provider).client.get("/models").expect(200, "models").json["audio"] == {"transcription": None, "speech": None, "talk": None}
     server = make_server(provider, config={"audio": {"speech": "test/speaks"}})
-    assert server.client.get("/models").expect(200, "models").json["audio"] == {"transcription": None, "speech": "test/speaks"}
+    assert server.client.get("/models").expect(200, "models").json["audio"] == {"transcription": None, "speech": "test/speaks", "talk": None}
     assert "audio.transcription" in listen(server.client, sound()).error(404, "not_configured")["message"]
     assert not provider.heard
 
