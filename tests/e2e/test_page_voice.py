@@ -18,8 +18,8 @@ def page(make_server, provider, talker, browse):  # noqa: F811
     page.server = server
     page.script("""window.played = []; const start = AudioBufferSourceNode.prototype.start;
         AudioBufferSourceNode.prototype.start = function (...all) { window.played.push([this.buffer.length, this.buffer.sampleRate]); return start.apply(this, all); };
-        window.closed = 0; const close = AudioContext.prototype.close;
-        AudioContext.prototype.close = function () { window.closed++; return close.apply(this); };""")
+        window.ended = 0; const close = AudioContext.prototype.close;
+        AudioContext.prototype.close = function () { window.ended++; return close.apply(this); };""")
     return page
 
 
@@ -56,7 +56,7 @@ def test_stop_ends_the_sound_too(page, talker):  # noqa: F811
     page.until(lambda: page.script("return window.played.length") == 1, "the sound")
     page.press("stop")
     gate.wait_left()
-    page.until(lambda: page.script("return window.closed") == 1, "silence")
+    page.until(lambda: page.script("return window.ended") == 1, "silence")
 
 
 def test_without_a_model_that_talks_there_is_no_such_button(make_server, provider, browse):

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from "react";
-import { known, lastTurn } from "../store/cache";
+import { known } from "../store/cache";
 import { stop } from "../store/requests";
 import { tell } from "../store/state";
 import { sounds, Turn } from "../store/turn";
@@ -22,7 +22,7 @@ export function Talk({ chat, model, running }: { chat: string; model: string; ru
   useEffect(() => silence, [chat]);
   const last = useRef(running);
   useEffect(() => {
-    if (!running && last.current && lastTurn()?.status === "CANCELLED") silence();
+    if (!running && last.current?.status === "CANCELLED") silence();
     last.current = running;
   }, [running]);
   const onBegin = (): void => {
