@@ -12,7 +12,8 @@
 //
 // It returns from the innermost function or lambda, which must return a Result. A named result is copied. Do not use it
 // for an unnamed value that must live on, such as a lock: `TRY(Lock())` releases it at once. Nor for a SecretKey,
-// because each of two moves may leave a copy on the stack.
+// because each of two moves may leave a copy on the stack. Nor within braces after another element: GCC 12 does not
+// destroy what an initializer list or an aggregate already holds when the function returns (scripts/layers finds it).
 #define TRY(...) REPRISE_TRY(REPRISE_TRY_NAME(__COUNTER__), __VA_ARGS__)
 #define REPRISE_TRY_NAME(number) REPRISE_TRY_JOIN(number)
 #define REPRISE_TRY_JOIN(number) tried_##number

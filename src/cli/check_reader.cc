@@ -141,7 +141,8 @@ class CheckReader {
       return TextCheck{.kind = TextCheck::Kind::kMatches, .text = pattern->pattern(), .pattern = std::move(pattern)};
     }
     if (kind == "contains") {
-      return TextCheck{.kind = TextCheck::Kind::kContains, .text = TRY(ReadText(value, at))};
+      auto text = TRY(ReadText(value, at));
+      return TextCheck{.kind = TextCheck::Kind::kContains, .text = std::move(text)};
     }
     if (!value.is_string()) return Reject(at, "must be a text");
     return TextCheck{.kind = TextCheck::Kind::kEquals, .text = value.get<std::string>()};
@@ -300,8 +301,9 @@ class CheckReader {
     for (const char* name : {"model", "question"}) {
       if (!value.contains(name)) return Reject(at, std::string("must have a member ") + name);
     }
-    return JudgeCheck{.model = TRY(ReadText(value["model"], Below(at, "model"))),
-                      .question = TRY(ReadText(value["question"], Below(at, "question")))};
+    auto model = TRY(ReadText(value["model"], Below(at, "model")));
+    auto question = TRY(ReadText(value["question"], Below(at, "question")));
+    return JudgeCheck{.model = std::move(model), .question = std::move(question)};
   }
 
   Result<AtLeast> ReadAtLeast(const Json& value, const std::string& at) const {

@@ -262,9 +262,10 @@ class SessionImport {
     if (!turns && turns.error().code == ErrorCode::kNotFound) return report_.AddEmpty(), Result<void>();
     if (!turns) return report_.Fail(session.source, turns.error()), Result<void>();
     progress_.Expect((*turns)->size());
+    auto chat = TRY(ChatId::Parse(name));
     Waiting waiting{.source = session.source,
                     .tool = session.format->tool,
-                    .chat = TRY(ChatId::Parse(name)),
+                    .chat = std::move(chat),
                     .earlier = has_own_name ? EarlierChat(name, target_.chats) : "",
                     .turns = *std::move(turns)};
     if (!target_.take_pieces) return TakeWhole(waiting);

@@ -124,9 +124,10 @@ tl::expected<Past, Exit> ReadPast(const CommandLine& line, const Environment& en
   auto reader = TRY(OfUse(ChatReader::Open(line.flags, environment, &counter)));
   Options options = reader.options();
   UseListsOf(rules, options);
+  auto present = TRY(OfUse(PresentFolders::Open(options)));
   Past past{.reader = std::move(reader),
             .reading = nullptr,
-            .present = TRY(OfUse(PresentFolders::Open(options))),
+            .present = std::move(present),
             .servers = NamesOfServers(options)};
   std::vector<ChatId> chats;
   for (const std::string& name : line.arguments) chats.push_back(TRY(OfUse(FindChat(name, past.reader.names()))));

@@ -445,11 +445,14 @@ Result<TurnStart> StartOfTurn(const Interaction& interaction, RequestBodies& bod
 Result<LiveTurn> PrepareLive(const Interaction& recorded, RequestBodies& bodies, const PresentAgent& of_chat,
                              const std::string& model) {
   const PresentAgent agent = AgentOf(recorded, of_chat);
+  auto of_model = TRY(agent.models.Resolve(model.empty() ? agent.chosen_model : model));
+  auto start = TRY(StartOfTurn(recorded, bodies, agent));
+  const auto recording = TRY(Recording::Of(recorded));
   LiveTurn turn{.agent = agent,
-                .model = TRY(agent.models.Resolve(model.empty() ? agent.chosen_model : model)),
+                .model = std::move(of_model),
                 .like = recorded,
-                .start = TRY(StartOfTurn(recorded, bodies, agent)),
-                .calls = CallsOn(TRY(Recording::Of(recorded)), recorded.events),
+                .start = std::move(start),
+                .calls = CallsOn(recording, recorded.events),
                 .prompt = PromptFor(agent.workspace, recorded.chat_id),
                 .files = bodies.files()};
   turn.prompt.instructions = turn.start.instructions;
@@ -464,8 +467,9 @@ Result<LiveTurn> PrepareLive(const Interaction& recorded, RequestBodies& bodies,
 
 Result<LiveTurn> PrepareQuestion(const LiveTurn& beside, const std::string& model, std::string system,
                                  std::string question) {
+  auto of_model = TRY(beside.agent.models.Resolve(model));
   LiveTurn asked{.agent = beside.agent,
-                 .model = TRY(beside.agent.models.Resolve(model)),
+                 .model = std::move(of_model),
                  .like = beside.like,
                  .start = {},
                  .prompt = {.modules = {{.name = "question", .text = std::move(system), .is_plain = true}}},

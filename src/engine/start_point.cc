@@ -105,13 +105,14 @@ Result<Beginning> StartPoints::BesideEdited(const ChatId& chat, const StartPoint
     NoteFor(AttachmentParts(), chat, recipient, *attached);
   }
   if (!attached) return Fail(std::move(attached.error()));
+  auto summary = TRY(services_.parts.store.LoadSummary(chat));
   return Beginning{.parent = edited.parent_id,
                    .edited_from = edited.id,
                    .state = (std::move(before)).value_or(AgentState{}),
                    .user_message = again ? edited.user_message : request.user_message,
                    .model = std::move(model),
                    .attached = *std::move(attached),
-                   .chat = TRY(services_.parts.store.LoadSummary(chat))};
+                   .chat = std::move(summary)};
 }
 
 Result<Beginning> StartPoints::WhereItStopped(const ChatId& chat, const StartPoint& from, const StartRequest& request) {
@@ -122,13 +123,14 @@ Result<Beginning> StartPoints::WhereItStopped(const ChatId& chat, const StartPoi
   if (ended.user_message.empty()) {
     return Fail(Reason::kNotResumable, "the interaction has no message; what it was for can be asked for again");
   }
+  auto summary = TRY(services_.parts.store.LoadSummary(chat));
   Beginning beginning{.parent = ended.parent_id,
                       .edited_from = ended.id,
                       .state = *std::move(ended.final_agent_state),
                       .user_message = ended.user_message,
                       .model = ModelFor(chat, request, ended.model),
                       .attached = AttachedTo(ended),
-                      .chat = TRY(services_.parts.store.LoadSummary(chat))};
+                      .chat = std::move(summary)};
   const auto workspace = TRY(services_.WorkspaceAt(beginning.workspace()));
   beginning.interrupted = WhereToResume(beginning.state, *workspace->tools.Current());
   beginning.resumed_from = ResumedFrom{.interaction = ended.id};

@@ -185,7 +185,8 @@ Result<void> PutParts(const IncomingChat& chat, const IncomingChats::Options& to
   }
   FileBlobStore blobs(to.root, to.keys, to.file_system);
   for (const std::string& digest : chat.blobs) {
-    TRY(blobs.Put(id, {Blob{.digest = digest, .content = TRY(chat.load_blob(digest))}}));
+    auto content = TRY(chat.load_blob(digest));
+    TRY(blobs.Put(id, {Blob{.digest = digest, .content = std::move(content)}}));
     TRY(CountStep(to.counter));
   }
   return {};

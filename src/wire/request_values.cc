@@ -40,7 +40,9 @@ Result<RunHeaders> RunHeadersOf(const Request& request) {
     if (count == 1 && text && !text->empty() && IsUtf8(*text)) return *text;
     return Fail(Reason::kInvalidArgument, std::string(name) + " must be there once, as UTF-8 in percent-encoding");
   };
-  RunHeaders headers{.workspace = TRY(text_of(kWorkspaceHeader)), .model = TRY(text_of(kModelHeader))};
+  RunHeaders headers;
+  headers.workspace = TRY(text_of(kWorkspaceHeader));
+  headers.model = TRY(text_of(kModelHeader));
   const std::string mode = TRY(text_of(kApprovalModeHeader));
   headers.approval_mode = ParseApprovalMode(mode);
   if (mode.empty() || headers.approval_mode) return headers;
@@ -87,7 +89,8 @@ Result<InteractionId> InteractionInPath(const Request& request) {
 
 Result<InteractionRef> RunInPath(const Request& request) {
   auto chat = TRY(ChatInPath(request));
-  return InteractionRef{std::move(chat), TRY(InteractionInPath(request))};
+  auto interaction = TRY(InteractionInPath(request));
+  return InteractionRef{std::move(chat), std::move(interaction)};
 }
 
 Result<std::size_t> PageLimit(const Request& request, std::size_t usual, std::size_t most) {

@@ -110,9 +110,10 @@ class AgUiRoute {
 
   // --- a message
   Result<Outcome> Begin(const Request& request, RunInput input) const {
+    auto foreign = TRY(ForeignRequestOf(request, /*is_whole=*/false));
     StartRequest start{.model = input.model,
                        .instructions = InstructionsFor(input.conversation, input.instructions),
-                       .request = TRY(ForeignRequestOf(request, /*is_whole=*/false)),
+                       .request = std::move(foreign),
                        .trace_parent = TraceParentOf(request)};
     TRY(door_.TakeHeaders(request, start, input.conversation));
     const auto find = [&] { return door_.conversations->Find(input.conversation); };

@@ -30,7 +30,8 @@ Result<Outcome> ListDevices(const HandlerContext& context, const Request& reques
   DevicePush* const push = TRY(PushOf(context));
   Json devices = Json::array();
   for (const auto& each : TRY(push->List(request.principal))) devices.push_back(DeviceBody(each));
-  return JsonReply({{"public_key", TRY(push->PublicKey())}, {"devices", std::move(devices)}});
+  auto key = TRY(push->PublicKey());
+  return JsonReply({{"public_key", std::move(key)}, {"devices", std::move(devices)}});
 }
 
 Result<Outcome> AddDevice(const HandlerContext& context, const Request& request) {

@@ -161,11 +161,10 @@ class ConversationRoutes {
 
   Result<Outcome> Show(const ChatId& chat) const {
     const auto entry = TRY(engine_.GetListEntry(chat));
+    auto metadata = TRY(ParseJson(notes_->MetadataOf(chat)));
     const auto made = std::chrono::floor<std::chrono::seconds>(entry.summary.created_at).time_since_epoch().count();
-    return JsonReply({{"id", chat.str()},
-                      {"object", "conversation"},
-                      {"created_at", made},
-                      {"metadata", TRY(ParseJson(notes_->MetadataOf(chat)))}});
+    return JsonReply(
+        {{"id", chat.str()}, {"object", "conversation"}, {"created_at", made}, {"metadata", std::move(metadata)}});
   }
 
   const Door door_;

@@ -50,7 +50,8 @@ class ModelAnswer final : public ModelStream, public std::enable_shared_from_thi
                            .wishes = request.wishes,
                            .trace_parent = trace_parent};
     for (const auto& [message, file] : request.message_files) {
-      question.files.push_back({message, TRY(MakeFile(file.filename, file.mime_type, file.content))});
+      auto made = TRY(MakeFile(file.filename, file.mime_type, file.content));
+      question.files.push_back({message, std::move(made)});
     }
     if (stream_) Send();
     return engine.Ask(question, *this, stop_.get_token(), [self = shared_from_this()](Result<ModelResponse> response) {

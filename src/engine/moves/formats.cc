@@ -121,7 +121,8 @@ Result<void> AddTo(Sha256Sum& sum, const SourceText& source) {
 
 Result<std::string> DigestOf(const SourceText& source, std::string digest = {}) {
   for (std::uint64_t offset = 0; offset < source.size(); offset += kPieceOfDigest) {
-    digest = Sha256Digest({digest, TRY(source.Read(offset, kPieceOfDigest))});
+    const auto piece = TRY(source.Read(offset, kPieceOfDigest));
+    digest = Sha256Digest({digest, piece});
   }
   return digest;
 }
@@ -302,8 +303,8 @@ Result<void> ForEachSession(const SourceText& source, const MoveFormat& format, 
                             const std::function<void(Error)>& failed) {
   if (format.shape == Shape::kLines) {
     const auto reader = format.reader(path);
-    FoundSession found{
-        .format = &format, .source = source.name(), .bytes = source.size(), .facts = TRY(PeekAtLines(source, *reader))};
+    auto facts = TRY(PeekAtLines(source, *reader));
+    FoundSession found{.format = &format, .source = source.name(), .bytes = source.size(), .facts = std::move(facts)};
     found.facts.updated = source.changed_at() ? source.changed_at() : found.facts.updated;
     found.digest = [source, path, &format] { return DigestOf(source, format.beside, path); };
     found.plan = [source, path, &format] {
