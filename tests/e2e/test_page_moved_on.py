@@ -101,6 +101,7 @@ def test_a_chat_that_is_put_back_is_shown_again(server, page):
     assert written(page) == "a draft"
     page.type("composer", Keys.ENTER)
     eventually(lambda: said(server, "a") == ["this is a", "a draft"], "the messages at the server")
+    eventually(lambda: server.client.get("/chats/a").json["interactions"][-1]["status"] == "COMPLETED", "the end of the turn")
     server.client.turn("a", "from elsewhere")
     page.until_text("user-message", "from elsewhere")
 

@@ -295,7 +295,8 @@ def test_a_proxy_is_asked_for_a_tunnel(make_server, provider, talker):
     server.client.get("/models").expect(200)  # asks the provider, so that it has been asked before
     before = len(asked)
     says(server.client).finish("FAILED")
-    assert asked[before:] == [b"CONNECT talks.example:443 HTTP/1.1"]
+    # The list of models may be asked for once more meanwhile.
+    assert asked[before:] and set(asked) == {b"CONNECT talks.example:443 HTTP/1.1"}
 
 
 def test_models_say_who_talks(talking, provider, make_server):

@@ -166,8 +166,6 @@ tl::unexpected<Error> NoSessionOf(std::string_view tool, const SourceText& sourc
               source.name() + ": it is no session of " + std::string(tool) + " (docs/moves.md)");
 }
 
-std::span<const MoveFormat> MoveFormats() { return kFormats; }
-
 std::vector<std::string> MoveFormatNames() {
   std::vector<std::string> names;
   for (const MoveFormat& each : kFormats) names.emplace_back(each.name);

@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,9 +44,7 @@ struct MoveFormat {
   Result<std::vector<std::string>> (*beside)(const SourceText& source, const std::string& path) = nullptr;
 };
 
-// In the order in which they are tried.
-std::span<const MoveFormat> MoveFormats();
-// Their names, each once.
+// The names of all formats, each once.
 std::vector<std::string> MoveFormatNames();
 
 // A session that was found in a source.
