@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,9 @@ struct ChatPage {
   std::vector<ChatSummary> chats;
   bool more = false;  // others follow
 };
+
+// Whether a chat is wanted. It must not call the store.
+using ChatFilter = std::function<bool(const ChatSummary&)>;
 
 // A chat in the trash.
 struct TrashEntry {
@@ -106,8 +110,9 @@ class ChatStore {
   virtual Result<ChatSummary> LoadSummary(const ChatId& chat) = 0;
   // All readable chats, most recently updated first.
   virtual Result<std::vector<ChatSummary>> ListChats() = 0;
-  // The first `limit` of them behind a place, which need not be that of a chat.
-  virtual Result<ChatPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit) = 0;
+  // The first `limit` of them behind a place, which need not be that of a chat. With a filter: of those that it wants.
+  virtual Result<ChatPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit,
+                                    const ChatFilter& wanted) = 0;
   // The chats that ListChats leaves out, and why, by id. A store that cannot be damaged has none.
   virtual Result<std::vector<UnreadableChat>> ListUnreadableChats() { return std::vector<UnreadableChat>(); }
   // Durable when it returns ok.

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -12,10 +13,8 @@
 
 namespace reprise {
 
-void Chats::SearchIn(ChatSummary chat, const std::string& text, const TextSearch& search, SteadyClock::time_point until,
-                     SearchResult& result) {
+void Chats::SearchIn(ChatSummary chat, const TextSearch& search, SteadyClock::time_point until, SearchResult& result) {
   const auto run = busy_.RunOf(chat.id);
-  if (!run && !searched_.MayHave(chat, text)) return;
   if (run && !chat.head) FillFromBegun(chat, run->Snapshot());
   // A chat that is damaged or deleted meanwhile hides no other. Runs of other processes are not searched.
   auto reader = OpenHistory(services_.parts.store, chat.id, {.all_branches = true}, HistoryStates::kNone,
@@ -54,13 +53,18 @@ Result<SearchResult> Chats::Search(const std::string& text, const std::optional<
   SearchResult result;
   ChatPage page;
   std::optional<ChatPlace> place;
+  std::set<ChatId> running;
+  for (const auto& run : busy_.Runs()) running.insert(run->chat_id());
+  const auto may_have = [&, sought = TextPieces::PiecesOf(text)](const ChatSummary& each) {
+    return searched_.MayHave(each, sought) || running.contains(each.id);
+  };
   if (chat) page.chats.push_back(TRY(ListEntryOf(*chat)).summary);
   do {
-    if (!chat) page = TRY(services_.parts.store.ListPage(place, kAtOnce));
+    if (!chat) page = TRY(services_.parts.store.ListPage(place, kAtOnce, may_have));
     if (!place) until = SteadyClock::now() + kLongest;  // the first list may have to read all chats
     if (!page.chats.empty()) place = ChatPlace::Of(page.chats.back());
     for (ChatSummary& summary : page.chats) {
-      SearchIn(std::move(summary), text, search, until, result);
+      SearchIn(std::move(summary), search, until, result);
       result.truncated = result.matches.size() > limit || SteadyClock::now() >= until;
       if (result.truncated) break;
     }

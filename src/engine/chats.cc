@@ -99,7 +99,7 @@ Result<std::vector<ChatListEntry>> Chats::List() {
 
 Result<ChatListPage> Chats::ListPage(const std::optional<ChatPlace>& after, std::size_t limit) {
   const auto runs = busy_.Runs();
-  auto page = TRY(services_.parts.store.ListPage(after, limit));
+  auto page = TRY(services_.parts.store.ListPage(after, limit, {}));
   ChatListPage listed;
   if (page.more && !page.chats.empty()) listed.next = ChatPlace::Of(page.chats.back());
   listed.chats = TRY(EntriesOf(std::move(page.chats), runs));

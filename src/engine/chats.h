@@ -81,8 +81,7 @@ class Chats {
   // The chat's running interaction so far, in this process or another one.
   Result<std::optional<Interaction>> Running(const ChatId& chat);
   // Adds the matches of `search`, for `text`, in one chat.
-  void SearchIn(ChatSummary chat, const std::string& text, const TextSearch& search, SteadyClock::time_point until,
-                SearchResult& result);
+  void SearchIn(ChatSummary chat, const TextSearch& search, SteadyClock::time_point until, SearchResult& result);
   // `runs` are those before the summaries were loaded. What a run saved that has ended since, its summary may lack, so
   // that one is loaded again.
   Result<std::vector<ChatListEntry>> EntriesOf(std::vector<ChatSummary> summaries,

@@ -1,5 +1,6 @@
 #include "engine/text_pieces.h"
 
+#include <algorithm>
 #include <bit>
 #include <functional>
 #include <optional>
@@ -59,16 +60,20 @@ void TextPieces::Shrink() {
   bits_.shrink_to_fit();
 }
 
-bool TextPieces::MayHave(std::string_view text) const {
-  bool has = true;
-  EachPiece(text, /*sure=*/true, [&](std::uint32_t piece) { has = has && (bits_[WordOf(piece)] >> (piece & 63) & 1); });
-  return has;
+TextPieces::Sought TextPieces::PiecesOf(std::string_view text) {
+  Sought pieces;
+  EachPiece(text, /*sure=*/true, [&](std::uint32_t piece) { pieces.push_back(piece); });
+  return pieces;
 }
 
-bool SearchedChats::MayHave(const ChatSummary& chat, std::string_view text) const {
+bool TextPieces::MayHave(const Sought& sought) const {
+  return std::ranges::all_of(sought, [&](std::uint32_t piece) { return bits_[WordOf(piece)] >> (piece & 63) & 1; });
+}
+
+bool SearchedChats::MayHave(const ChatSummary& chat, const TextPieces::Sought& sought) const {
   const MutexLock lock(mutex_);
   const auto known = chats_.find(std::hash<ChatId>()(chat.id));
-  return known == chats_.end() || !known->second.IsOf(chat) || known->second.pieces.MayHave(text);
+  return known == chats_.end() || !known->second.IsOf(chat) || known->second.pieces.MayHave(sought);
 }
 
 void SearchedChats::Remove(std::size_t key) {

@@ -16,12 +16,16 @@ namespace reprise {
 // only chats whose texts have all pieces of what it looks for.
 class TextPieces {
  public:
+  // The pieces of a text that is looked for.
+  using Sought = std::vector<std::uint32_t>;
+  static Sought PiecesOf(std::string_view text);
+
   TextPieces() : bits_(kMostWords) {}
   void Add(std::string_view text);
   // Makes the set as small as it can be with at most a quarter of its bits set.
   void Shrink();
-  // False: none of the texts has `text`, in any case. True: perhaps.
-  bool MayHave(std::string_view text) const;
+  // False: none of the texts has what is sought, in any case. True: perhaps.
+  bool MayHave(const Sought& sought) const;
   std::size_t bytes() const { return bits_.size() * sizeof(bits_[0]); }
 
  private:
@@ -35,7 +39,7 @@ class TextPieces {
 class SearchedChats {
  public:
   // Whether the chat may have the text. True if it has changed since `Learn`.
-  bool MayHave(const ChatSummary& chat, std::string_view text) const;
+  bool MayHave(const ChatSummary& chat, const TextPieces::Sought& sought) const;
   // `pieces` are those of all texts of the chat as `chat` describes it.
   void Learn(const ChatSummary& chat, TextPieces pieces);
   void Forget(const ChatId& chat);

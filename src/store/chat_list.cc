@@ -161,7 +161,7 @@ Result<std::vector<ChatSummary>> ChatList::All() {
   return all;
 }
 
-Result<ChatPage> ChatList::Page(const std::optional<ChatPlace>& after, std::size_t limit) {
+Result<ChatPage> ChatList::Page(const std::optional<ChatPlace>& after, std::size_t limit, const ChatFilter& wanted) {
   const MutexLock lock(mutex_);
   TRY(Update());
   auto first = order_.begin();
@@ -170,7 +170,9 @@ Result<ChatPage> ChatList::Page(const std::optional<ChatPlace>& after, std::size
     if (first != order_.end() && !after->IsBefore((*first)->place())) ++first;  // the chat itself
   }
   ChatPage page;
-  for (; first != order_.end() && page.chats.size() < limit; ++first) page.chats.push_back((*first)->summary);
+  for (; first != order_.end() && page.chats.size() < limit; ++first) {
+    if (!wanted || wanted((*first)->summary)) page.chats.push_back((*first)->summary);
+  }
   page.more = first != order_.end();
   return page;
 }

@@ -41,7 +41,7 @@ class ChatList {
   void Touch(const ChatId& chat);
 
   Result<std::vector<ChatSummary>> All();
-  Result<ChatPage> Page(const std::optional<ChatPlace>& after, std::size_t limit);
+  Result<ChatPage> Page(const std::optional<ChatPlace>& after, std::size_t limit, const ChatFilter& wanted);
   // The chats that cannot be read, by id. Logs each.
   Result<std::vector<UnreadableChat>> Unreadable();
 

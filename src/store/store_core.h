@@ -24,8 +24,8 @@ class StoreCore : public InteractionStore {
   Result<ChatSummary> ImportChat(const IncomingChat& chat) final;
   Result<std::vector<InteractionId>> RemoveBranch(const ChatId& chat, InteractionId from) final;
   Result<std::vector<ChatSummary>> ListChats() final { return List()->All(); }
-  Result<ChatPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit) final {
-    return List()->Page(after, limit);
+  Result<ChatPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit, const ChatFilter& wanted) final {
+    return List()->Page(after, limit, wanted);
   }
   Result<std::vector<UnreadableChat>> ListUnreadableChats() final { return List()->Unreadable(); }
 

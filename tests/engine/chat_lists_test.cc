@@ -23,8 +23,9 @@ class PausedStore final : public ForwardingStore {
   std::function<void()> meanwhile;
 
   Result<ChatSummary> LoadSummary(const ChatId& c) override { return Paused(ForwardingStore::LoadSummary(c)); }
-  Result<ChatPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit) override {
-    return Paused(ForwardingStore::ListPage(after, limit));
+  Result<ChatPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit,
+                            const ChatFilter& wanted) override {
+    return Paused(ForwardingStore::ListPage(after, limit, wanted));
   }
 
  private:

@@ -83,8 +83,9 @@ class TroubledStore : public InteractionStore {
     return store_.LoadPreviousState(c, i);
   }
   Result<std::vector<ChatSummary>> ListChats() override { return store_.ListChats(); }
-  Result<ChatPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit) override {
-    return store_.ListPage(after, limit);
+  Result<ChatPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit,
+                            const ChatFilter& wanted) override {
+    return store_.ListPage(after, limit, wanted);
   }
   Result<ChatSummary> ChangeChat(const ChatId& c, const ChatSettings& settings) override {
     return store_.ChangeChat(c, settings);

@@ -46,7 +46,7 @@ TEST_CASE("TextPieces: no text that a search finds is missing from its pieces", 
     heard.Shrink();
     if (!matches) continue;
     ++found;
-    CHECK(heard.MayHave(looked_for));
+    CHECK(heard.MayHave(TextPieces::PiecesOf(looked_for)));
   }
   CHECK(found > 1000);
 }
@@ -64,26 +64,26 @@ TEST_CASE("TextPieces: few texts without a word seem to have it, and a set takes
     for (int i = 0; i < 200; ++i) text += word() + " ";
     const TextPieces pieces = PiecesOf({text});
     CHECK(pieces.bytes() <= 2048);
-    seeming += pieces.MayHave(word());
+    seeming += pieces.MayHave(TextPieces::PiecesOf(word()));
   }
   CHECK(seeming <= 5);
   CHECK(PiecesOf({}).bytes() == 8);
-  CHECK_FALSE(PiecesOf({}).MayHave("abc"));
-  CHECK(PiecesOf({}).MayHave("ab"));  // too short to say
+  CHECK_FALSE(PiecesOf({}).MayHave(TextPieces::PiecesOf("abc")));
+  CHECK(PiecesOf({}).MayHave(TextPieces::PiecesOf("ab")));  // too short to say
 }
 
 TEST_CASE("SearchedChats: what is known of a chat holds until the chat changes", "[engine]") {
   SearchedChats searched;
-  CHECK(searched.MayHave(Summary("c", 1), "needle"));
+  CHECK(searched.MayHave(Summary("c", 1), TextPieces::PiecesOf("needle")));
   searched.Learn(Summary("c", 1), PiecesOf({"hay"}));
-  CHECK_FALSE(searched.MayHave(Summary("c", 1), "needle"));
-  CHECK(searched.MayHave(Summary("c", 1), "HAY"));
-  CHECK(searched.MayHave(Summary("c", 2), "needle"));
-  CHECK(searched.MayHave(Summary("d", 1), "needle"));
+  CHECK_FALSE(searched.MayHave(Summary("c", 1), TextPieces::PiecesOf("needle")));
+  CHECK(searched.MayHave(Summary("c", 1), TextPieces::PiecesOf("HAY")));
+  CHECK(searched.MayHave(Summary("c", 2), TextPieces::PiecesOf("needle")));
+  CHECK(searched.MayHave(Summary("d", 1), TextPieces::PiecesOf("needle")));
   searched.Learn(Summary("c", 2), PiecesOf({"hay", "Needle"}));
-  CHECK(searched.MayHave(Summary("c", 2), "needle"));
+  CHECK(searched.MayHave(Summary("c", 2), TextPieces::PiecesOf("needle")));
   searched.Forget(ChatId::Parse("c").value());
-  CHECK(searched.MayHave(Summary("c", 2), "thread"));
+  CHECK(searched.MayHave(Summary("c", 2), TextPieces::PiecesOf("thread")));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace reprise::listing_test {
 namespace {
 
 std::string Titles(PostgresStore& store, std::size_t limit) {
-  const auto page = store.ListPage(std::nullopt, limit);
+  const auto page = store.ListPage(std::nullopt, limit, {});
   REQUIRE(page);
   std::string titles;
   for (const ChatSummary& each : page->chats) titles += each.title + " ";

@@ -59,7 +59,7 @@ struct Folder {
     changes.push_back({name, false});
   }
   std::string Page(const std::optional<ChatPlace>& after = {}, std::size_t limit = 100) {
-    const auto page = list.Page(after, limit);
+    const auto page = list.Page(after, limit, {});
     REQUIRE(page);
     std::string names;
     for (const ChatSummary& each : page->chats) names += each.id.str() + " ";
@@ -117,7 +117,7 @@ TEST_CASE("ChatList: without a watch, and after changes that it lost, the folder
   folder.is_lost = true;
   folder.is_there = false;
   folder.list.Touch(Folder::Named("a"));
-  CHECK_FALSE(folder.list.Page({}, 1));
+  CHECK_FALSE(folder.list.Page({}, 1, {}));
   folder.is_there = true;
   folder.Put("a", 9);
   CHECK(folder.Page() == "a c ");

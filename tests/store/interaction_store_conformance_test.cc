@@ -240,14 +240,20 @@ TEST_CASE("InteractionStore: chats are listed by their last change", "[store]") 
       std::string order;
       for (const ChatSummary& chat : *chats) order += chat.id.str();
       CHECK(order == "bca");
-      const auto page = under_test.store().ListPage(std::nullopt, 2);
+      const auto page = under_test.store().ListPage(std::nullopt, 2, {});
       REQUIRE(page);
       CHECK(page->chats == std::vector(chats->begin(), chats->begin() + 2));
       CHECK(page->more);
-      const auto rest = under_test.store().ListPage(ChatPlace::Of(page->chats.back()), 2);
+      const auto rest = under_test.store().ListPage(ChatPlace::Of(page->chats.back()), 2, {});
       REQUIRE(rest);
       CHECK(rest->chats == std::vector(chats->begin() + 2, chats->end()));
       CHECK_FALSE(rest->more);
+      const auto but_b = [](const ChatSummary& each) { return each.id.str() != "b"; };
+      const auto wanted = under_test.store().ListPage(std::nullopt, 1, but_b);
+      REQUIRE(wanted);
+      CHECK(wanted->chats == std::vector(1, (*chats)[1]));
+      CHECK(wanted->more);
+      CHECK(under_test.store().ListPage(ChatPlace::Of(wanted->chats[0]), 9, but_b)->chats == rest->chats);
       under_test.Reopen();
     }
   });

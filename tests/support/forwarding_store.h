@@ -36,8 +36,9 @@ class ForwardingStore : public InteractionStore {
     return base_.LoadPreviousState(c, i);
   }
   Result<std::vector<ChatSummary>> ListChats() override { return base_.ListChats(); }
-  Result<ChatPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit) override {
-    return base_.ListPage(after, limit);
+  Result<ChatPage> ListPage(const std::optional<ChatPlace>& after, std::size_t limit,
+                            const ChatFilter& wanted) override {
+    return base_.ListPage(after, limit, wanted);
   }
   Result<std::vector<UnreadableChat>> ListUnreadableChats() override { return base_.ListUnreadableChats(); }
   Result<ChatSummary> ChangeChat(const ChatId& c, const ChatSettings& settings) override {

@@ -170,7 +170,7 @@ std::vector<std::string> MoveFormatNames() {
   std::vector<std::string> names;
   for (const MoveFormat& each : kFormats) names.emplace_back(each.name);
   std::ranges::sort(names);
-  names.erase(std::ranges::unique(names).begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
 
