@@ -49,8 +49,9 @@ class ProjectInstructions {
   // kConflict (reason "stale"): it has changed; kIo.
   virtual Result<void> Allow(std::string_view path, std::string_view digest) = 0;
   // The message that the command or the skill `name` stands for: its text, with $ARGUMENTS, and $1 to $9, replaced.
-  // kNotFound (reason "no_such_command"): neither has the name; kForbidden (reason "untrusted"): the command has not
-  // been allowed as it is now; kInvalidArgument: the file is unusable; kTooLarge.
+  // Without one of that name, of the BuiltInCommand. kNotFound (reason "no_such_command"): none has the name;
+  // kForbidden (reason "untrusted"): the command has not been allowed as it is now; kInvalidArgument: the file is
+  // unusable; kTooLarge.
   struct Expanded {
     std::string message;
     std::string model{};  // that the command names; empty: none
@@ -70,6 +71,28 @@ class ProjectInstructions {
   virtual Result<Agent> FindAgent(std::string_view /*name*/) const {
     return Fail(Reason::kNoSuchAgent, "there are no agents here");
   }
+};
+
+// A command that every folder has, as long as no file of it has the name.
+struct BuiltInCommand {
+  std::string_view name, description, text;
+};
+
+inline constexpr BuiltInCommand kBuiltInCommands[] = {
+    {"init", "writes an AGENTS.md for this folder",
+     "Write AGENTS.md in the top folder of this workspace, for agents that will work here. First look around: the "
+     "README, the files that build and test, the configuration of linters, the layout of the sources. If there is an "
+     "AGENTS.md or a CLAUDE.md already, keep what is still right and improve the rest.\n\n"
+     "In at most 60 lines say what the project is; the commands that build it, test it (all tests, and one alone), "
+     "lint it and run it; the layout, in a few lines; and the conventions that a newcomer would get wrong. Take "
+     "commands from the files, or try them; invent nothing. Leave out what every engineer knows and what the code "
+     "says by itself."},
+    {"review", "reviews the changes in this folder, or those that you name",
+     "Review the changes in this workspace: `git diff HEAD` and new files; or, if words follow below, what they name "
+     "(a commit, a branch, a range, files). Read the code around each change. Change nothing.\n\n"
+     "Report faults, the worst first: wrong behaviour, lost data, holes in security, races, errors that nobody "
+     "handles, tests that cannot fail. For each give file and line, the case in which it goes wrong, and a remedy. "
+     "Then name what is unclear or more complex than it must be. If you find nothing, say so."},
 };
 
 constexpr std::string_view ToString(ProjectInstructions::Kind kind) {

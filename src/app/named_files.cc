@@ -1,6 +1,7 @@
 #include "app/named_files.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <system_error>
 #include <utility>
@@ -16,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Agent = ProjectInstructions::Agent;
+using Expanded = ProjectInstructions::Expanded;
 using File = ProjectInstructions::File;
 using Kind = ProjectInstructions::Kind;
 using State = ProjectInstructions::State;
@@ -229,8 +231,7 @@ void ReadCommandHeads(std::vector<File>& files) {
   });
 }
 
-Result<ProjectInstructions::Expanded> ExpandCommand(const std::vector<File>& files, std::string_view name,
-                                                    std::string_view arguments) {
+Result<Expanded> ExpandCommand(const std::vector<File>& files, std::string_view name, std::string_view arguments) {
   // The commands come last, and the nearest of them last.
   const auto file = std::find_if(files.rbegin(), files.rend(), [&](const File& each) {
     const bool is_message = each.kind == Kind::kCommand || each.kind == Kind::kSkill;
@@ -241,6 +242,8 @@ Result<ProjectInstructions::Expanded> ExpandCommand(const std::vector<File>& fil
       return each.kind == Kind::kCommand && fs::path(each.path).stem() == name;
     });
     if (broken != files.rend()) return Fail(ErrorCode::kInvalidArgument, broken->problem);
+    const auto built_in = std::ranges::find(kBuiltInCommands, name, &BuiltInCommand::name);
+    if (built_in != std::end(kBuiltInCommands)) return Expanded{TRY(Filled(built_in->text, Trimmed(arguments)))};
     return Fail(Reason::kNoSuchCommand, "there is no command or skill " + VisibleOnOneLine(name) + " in this folder");
   }
   if (file->state != State::kUsed) return Fail(NotAllowedYet(*file));
@@ -253,7 +256,7 @@ Result<ProjectInstructions::Expanded> ExpandCommand(const std::vector<File>& fil
   text += body;
   auto message = TRY(Filled(text, Trimmed(arguments)));
   if (Trimmed(message).empty()) return Fail(ErrorCode::kInvalidArgument, file->path + " has no text");
-  return ProjectInstructions::Expanded{.message = std::move(message), .model = front.Text("model")};
+  return Expanded{.message = std::move(message), .model = front.Text("model")};
 }
 
 }  // namespace reprise

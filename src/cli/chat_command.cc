@@ -85,8 +85,11 @@ int TellRefusal(const Error& error, const std::string& chat, std::size_t message
 
 // Sends one message and prints only the answer's text, or with `json` every event, one a line. Returns the exit
 // status: failure unless the interaction is COMPLETED. Does not wait for an approval or a question: that stays open,
-// and a warning says how to answer it. Ctrl-C cancels the run. Fails if the chat works in another folder.
-int RunOneShot(ServerLink& link, Interrupts& interrupts, const ChatId& chat, const std::string& typed, bool json) {
+// and a warning says how to answer it. Ctrl-C cancels the run. Fails if the chat works in another folder. With --rm the
+// chat of a turn that has ended goes to the trash.
+Exited RunOneShot(ServerLink& link, Interrupts& interrupts, const ChatId& chat, const std::string& typed,
+                  const CommandLine& line) {
+  const bool json = line.json;
   ServerClient& server = link.server();
   // "/NAME" is a command of the folder if there is one; else the message is sent as it is.
   const auto expanded = ExpandFolderCommand(link, FolderQuery(link), ParseTyped(typed));
@@ -113,6 +116,7 @@ int RunOneShot(ServerLink& link, Interrupts& interrupts, const ChatId& chat, con
       TellAll(state, chat.str(), cancelled, json);
       const bool is_told = run.is_complete() || state.cancelled || !state.failure.message.empty();
       if (!is_told) Warn("the server is stopping");
+      if (line.removes_chat && is_told) TRY(server.Call("DELETE", "/chats/" + chat.str()));
       return state.status == InteractionStatus::kCompleted ? kExitOk : kExitFailure;
     }
     if (ended) return TellRefusal(ended->error(), chat.str(), message.size());
@@ -205,8 +209,12 @@ Result<TerminalSettings> ReadTerminalSettings(const std::string& path) {
 
 Exited RunChat(const CommandLine& line, const Environment& environment) {
   if (!line.argument.empty() && line.newest_chat) return Misused("--continue and a chat do not go together");
+  if (line.removes_chat && (line.newest_chat || !line.argument.empty())) {
+    return Misused("--rm removes only a new chat; `reprise rm` removes others");
+  }
   const bool input_is_terminal = ::isatty(STDIN_FILENO) != 0, output_is_terminal = ::isatty(STDOUT_FILENO) != 0;
   const bool is_one_shot = !line.prompt.empty() || (line.bare && !input_is_terminal);
+  if (line.removes_chat && !is_one_shot) return Misused("--rm goes with -p");
   const std::string opening = line.opening.value_or("");
   if (line.opening && opening.find_first_not_of(" \t\r\n") == std::string::npos) return Misused("the message is empty");
   std::string message = line.prompt + opening;  // at most one of them
@@ -240,7 +248,7 @@ Exited RunChat(const CommandLine& line, const Environment& environment) {
   TRY(link.Reach({}));
   const auto chat = TRY(OfUse(ChooseChat(line, link)));
 
-  if (is_one_shot) return RunOneShot(link, *interrupts, chat, message, line.json);
+  if (is_one_shot) return RunOneShot(link, *interrupts, chat, message, line);
   if (!line.json && is_first_start && output_is_terminal) TellOfFirstStart(link.options(), environment);
   if (line.json || !input->is_terminal() || !output_is_terminal) {
     if (!line.json) TellOfBeginning(link, chat, environment);

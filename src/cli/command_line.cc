@@ -442,6 +442,7 @@ class Grammar {
     command.add_option("-p,--prompt", out_.prompt, "send this one message, and print the answer alone")
         ->type_name("TEXT");
     command.add_flag("--continue", out_.newest_chat, "go on with the newest chat of this folder");
+    command.add_flag("--rm", out_.removes_chat, "with -p: move the new chat to the trash when the turn has ended");
     AddColour(command);
     AddTurns(command);
     AddServer(command);

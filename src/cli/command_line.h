@@ -119,6 +119,7 @@ struct CommandLine {
   std::string prompt;                          // of `chat`: a single message; empty: a conversation
   std::optional<std::string> opening;          // of `reprise`: the first message of the conversation
   bool newest_chat = false;                    // of `chat`: continues the chat used last
+  bool removes_chat = false;                   // of `chat`: moves it to the trash afterwards
   std::string colour = "auto";                 // of `chat`: or "always", "never"
   int until_released = -1;                     // of `serve`: stops when the other end of this descriptor is closed
   bool new_key = false;                        // of `serve`: gives up chats whose keys are gone

@@ -63,8 +63,14 @@ TerminalClient::TerminalClient(Parts parts)
   view_.SetPictures([this](const Attachment& file) { ShowPicture(file); });
   input_.editor()->SetMenu(menu_);
   input_.editor()->SetKeys(keys_, parts.settings.is_vi);
-  input_.editor()->SetCommands([this](LineEditor::Command key) { Press(key); });
-  input_.editor()->SetComplain([this](const std::string& text) { Complain(text); });
+  input_.editor()->SetHooks({.run = [this](LineEditor::Command key) { Press(key); },
+                             .complain = [this](const std::string& text) { Complain(text); },
+                             .read_paste =
+                                 [this](const std::string& before, const std::string& pasted) {
+                                   const bool is_message =
+                                       at_prompt_ && !before.starts_with('/') && !before.starts_with('!');
+                                   return is_message ? NamesOfDropped(pasted) : pasted;
+                                 }});
 }
 
 void TerminalClient::Run() {

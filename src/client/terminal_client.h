@@ -210,7 +210,7 @@ class TerminalClient {
   static const std::vector<Command>& Commands();
   void RunCommand(const std::string& word, const std::string& arguments);
   void RunFolderCommand(const std::string& word, const std::string& arguments);
-  // Commands and skills of the folder that are in use, as in GET /instructions.
+  // Commands and skills of the folder that are in use, as in GET /instructions, and the built-in ones (without a kind).
   std::vector<Json> FolderCommands();
   static bool IsOwnCommand(std::string_view word);
   void Help(const std::string& arguments);
@@ -270,6 +270,8 @@ class TerminalClient {
   void ShowPicture(const Attachment& file);
   // Returns the file's id in this chat; nullopt: the person is told.
   std::optional<std::string> Upload(const std::string& path);
+  std::optional<std::string> Upload(const std::string& name, std::string bytes);
+  void AttachPicture();
   std::string WithHome(const std::string& path) const;
   static void AddOnce(std::vector<std::string>& ids, const std::string& id);
 

@@ -12,6 +12,7 @@
 #include "client/terminal_client.h"
 #include "domain/codec.h"
 #include "domain/transcript/transcript.h"
+#include "reprise/project_instructions.h"
 #include "reprise/timestamp.h"
 #include "terminal/diff_view.h"
 #include "terminal/wrapped_text.h"
@@ -144,9 +145,17 @@ std::vector<Json> TerminalClient::FolderCommands() {
   std::vector<Json> commands;
   const auto listed = server_.Call("GET", InFolder("/instructions"));
   if (!listed) return commands;  // this user may not see them
+  std::set<std::string> taken;
   for (const Json& file : listed->value("files", Json::array())) {
     const std::string kind = TextMember(file, "kind");
-    if ((kind == "command" || kind == "skill") && TextMember(file, "state") == "used") commands.push_back(file);
+    if (kind != "command" && kind != "skill") continue;
+    taken.insert(TextMember(file, "name"));
+    if (TextMember(file, "state") == "used") commands.push_back(file);
+  }
+  for (const BuiltInCommand& each : kBuiltInCommands) {
+    if (!taken.contains(std::string(each.name))) {
+      commands.push_back({{"name", each.name}, {"description", each.description}});
+    }
   }
   return commands;
 }
@@ -168,7 +177,8 @@ void TerminalClient::Help(const std::string&) {
     const std::string more = VisibleLine(TextMember(file, "description"));
     Tell(IsOwnCommand(word)
              ? word + " is a command of this client, so it does not run " + VisibleLine(TextMember(file, "path"))
-             : word + ", the folder's " + TextMember(file, "kind") + (more.empty() ? "" : ": " + more));
+             : word + (file.contains("kind") ? ", the folder's " + TextMember(file, "kind") : "") +
+                   (more.empty() ? "" : ": " + more));
   }
   Tell("//TEXT is a message that begins with /, and @FILE in a message gives the file with it.");
   Tell("? at an empty line shows the keys. What is typed while a run goes on is sent when it has ended.");

@@ -1,15 +1,19 @@
 // Files that go with a message: named in it by @FILE, or attached by /attach.
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/private_file.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "client/answers.h"
 #include "client/terminal_client.h"
 #include "crypto/digest.h"
+#include "terminal/own_programs.h"
 
 namespace reprise {
 namespace {
@@ -32,7 +36,51 @@ std::vector<std::string> PathsIn(std::string_view text) {
   return paths;
 }
 
+// The words of a shell's line; nullopt if a quote is open.
+std::optional<std::vector<std::string>> ShellWords(std::string_view text) {
+  std::vector<std::string> words;
+  bool in_word = false;
+  char quote = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (quote == 0 && (c == ' ' || c == '\n')) {
+      in_word = false;
+      continue;
+    }
+    if (!std::exchange(in_word, true)) words.emplace_back();
+    if (quote == 0 ? c == '\'' || c == '"' : c == quote) {
+      quote = quote == 0 ? c : '\0';
+      continue;
+    }
+    if (c == '\\' && quote != '\'' && i + 1 < text.size()) c = text[++i];
+    words.back() += c;
+  }
+  return quote == 0 ? std::optional(words) : std::nullopt;
+}
+
+// Whether a model sees such a file other than as text, so that its place alone says nothing.
+bool IsPictureOrDocument(const std::filesystem::path& path) {
+  constexpr std::string_view kKinds[] = {".png",  ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".docx", ".xlsx",
+                                         ".pptx", ".odt", ".ods",  ".odp", ".rtf",  ".wav", ".mp3"};
+  return std::ranges::find(kKinds, LowerCase(path.extension().string())) != std::end(kKinds);
+}
+
 }  // namespace
+
+// Terminals name a file that is dropped on them as a shell would, or by its URI (RFC 8089).
+std::string NamesOfDropped(const std::string& pasted) {
+  constexpr std::string_view kUri = "file://";
+  std::string names;
+  for (std::string path : ShellWords(pasted).value_or(std::vector<std::string>())) {
+    if (path.starts_with(kUri)) path = PercentDecoded(path.substr(kUri.size())).value_or("");
+    std::error_code unknown;
+    const bool is_dropped = path.starts_with('/') && path.find_first_of("\"\n") == std::string::npos &&
+                            IsPictureOrDocument(path) && std::filesystem::is_regular_file(path, unknown);
+    if (!is_dropped) return pasted;
+    names += path.find(' ') == std::string::npos ? "@" + path + " " : "@\"" + path + "\" ";
+  }
+  return names.empty() ? pasted : names;
+}
 
 // The files here that the message names.
 std::vector<std::string> TerminalClient::FilesIn(const std::string& text) {
@@ -83,15 +131,34 @@ void TerminalClient::AddOnce(std::vector<std::string>& ids, const std::string& i
 std::optional<std::string> TerminalClient::Upload(const std::string& path) {
   auto bytes = ReadSmallFile(path, kMaxUpload);
   if (!bytes) return Failed(bytes.error()), std::nullopt;
-  const std::string name = std::filesystem::path(path).filename().string();
-  std::string& id = uploaded_[{name, Sha256Digest({*bytes})}];
+  return Upload(std::filesystem::path(path).filename().string(), *std::move(bytes));
+}
+
+std::optional<std::string> TerminalClient::Upload(const std::string& name, std::string bytes) {
+  std::string& id = uploaded_[{name, Sha256Digest({bytes})}];
   if (id.empty()) {
-    const auto stored = server_.Upload(path_ + "/files", name, *std::move(bytes));
+    const auto stored = server_.Upload(path_ + "/files", name, std::move(bytes));
     if (!stored) return Failed(stored.error()), std::nullopt;
     id = TextMember(*stored, "id");
   }
   Tell("(with " + name + ")");
   return id;
+}
+
+// The clipboard's programs print it, or nothing; over ssh they find no clipboard.
+void TerminalClient::AttachPicture() {
+  constexpr const char* kRead =
+      "exec < /dev/null 2> /dev/null; for type in png jpeg; do if [ -n \"$WAYLAND_DISPLAY\" ]; "
+      "then timeout 5 wl-paste --type image/$type; else timeout 5 xclip -selection clipboard -target image/$type -out; "
+      "fi > \"$1\"; [ -s \"$1\" ] && exit 0; done; exit 1";
+  const auto file = LentFile::Make("");
+  const bool is_there = file && RunAtTerminal(kRead, file->path()) == 0;
+  auto bytes = is_there ? file->Read(kMaxUpload) : std::nullopt;
+  if (!bytes) {
+    return Complain("there is no picture in the clipboard, or neither wl-paste (Wayland) nor xclip (X11) can read it");
+  }
+  const std::string name = bytes->starts_with("\x89PNG") ? "picture.png" : "picture.jpg";
+  if (const auto id = Upload(name, *std::move(bytes))) AddOnce(attachments_, *id);
 }
 
 // Where the terminal shows pictures.

@@ -54,6 +54,9 @@ void TerminalClient::Press(LineEditor::Command key) {
       RememberOtherChats();
       searches_ = at_prompt_;
       return;  // the editor opens the menu
+    case LineEditor::Command::kPicture:
+      AttachPicture();
+      break;
     case LineEditor::Command::kOlder:
       return RememberOtherChats();
     case LineEditor::Command::kShowKeys:

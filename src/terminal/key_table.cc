@@ -26,6 +26,7 @@ constexpr KeyAction kActions[] = {
     {"mode", "shift-tab", L"reprise-mode", "goes on to the next mode"},
     {"unfold", "ctrl-o", L"reprise-unfold", "unfolds what was folded last; pressed again, all"},
     {"transcript", "ctrl-t", L"reprise-transcript", "shows the whole chat in your pager"},
+    {"picture", "ctrl-v", L"reprise-picture", "attaches the picture in the clipboard"},
     {"editor", "ctrl-g, ctrl-x ctrl-e", L"reprise-editor", "opens the message in your editor"},
     {"line-begin", "ctrl-a, home", L"ed-move-to-beg", "moves to the beginning"},
     {"line-end", "ctrl-e, end", L"ed-move-to-end", "moves to the end"},

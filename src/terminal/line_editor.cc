@@ -66,6 +66,7 @@ class LibEdit final : public LineEditor {
     library_.set(edit_, EL_ADDFN, L"reprise-take", L"takes what was chosen in a menu", &LibEdit::Take);
     library_.set(edit_, EL_ADDFN, L"reprise-editor", L"opens the person's own editor", &LibEdit::OwnEditor);
     library_.set(edit_, EL_ADDFN, L"reprise-unfold", L"unfolds", &LibEdit::Outside<Command::kUnfold>);
+    library_.set(edit_, EL_ADDFN, L"reprise-picture", L"attaches a picture", &LibEdit::Outside<Command::kPicture>);
     library_.set(edit_, EL_ADDFN, L"reprise-mode", L"the next mode", &LibEdit::Outside<Command::kNextMode>);
     library_.set(edit_, EL_ADDFN, L"reprise-search", L"searches", &LibEdit::Outside<Command::kSearch>);
     library_.set(edit_, EL_ADDFN, L"reprise-transcript", L"the transcript", &LibEdit::Transcript);
@@ -168,8 +169,7 @@ class LibEdit final : public LineEditor {
     menu_->Close();
     return true;
   }
-  void SetCommands(std::function<void(Command)> run) override { run_ = std::move(run); }
-  void SetComplain(std::function<void(const std::string&)> complain) override { complain_ = std::move(complain); }
+  void SetHooks(Hooks hooks) override { hooks_ = std::move(hooks); }
   void SetDrawAll(std::function<void()> draw) override { draw_all_ = std::move(draw); }
 
   bool IsEmpty() const override {
@@ -332,7 +332,7 @@ class LibEdit final : public LineEditor {
       library_.move(edit_, -static_cast<int>(before.size() - std::min(begin + place, end)));
       return CC_REFRESH;
     }
-    if (past_at_ == 0 && run_) run_(Command::kOlder);
+    if (past_at_ == 0 && hooks_.run) hooks_.run(Command::kOlder);
     if (past_at_ == 0) return CC_ERROR;
     return ShowPast(past_at_ - 1);
   }
@@ -457,7 +457,7 @@ class LibEdit final : public LineEditor {
   }
 
   unsigned char RunCommand(Command command) {
-    if (run_) run_(command);
+    if (hooks_.run) hooks_.run(command);
     if (command == Command::kSearch && menu_ != nullptr && draws()) OpenMenu(BeforeCursor());
     return CC_NORM;
   }
@@ -469,8 +469,8 @@ class LibEdit final : public LineEditor {
   }
 
   unsigned char ShowTranscript() {
-    if (!run_) return CC_NORM;
-    LendTerminal([this] { run_(Command::kTranscript); });
+    if (!hooks_.run) return CC_NORM;
+    LendTerminal([this] { hooks_.run(Command::kTranscript); });
     keys_.Resized();  // not every pager leaves the screen as it was
     return CC_NORM;
   }
@@ -491,8 +491,8 @@ class LibEdit final : public LineEditor {
     LendTerminal([&] { edited = EditInOwnEditor(text); });
     if (*edited) {
       Replace(Wide(**edited));
-    } else if (complain_) {
-      complain_(edited->error().message);
+    } else if (hooks_.complain) {
+      hooks_.complain(edited->error().message);
     }
     keys_.Resized();  // not every editor leaves the screen as it was
     return draws() ? CC_NORM : CC_REDISPLAY;
@@ -543,7 +543,7 @@ class LibEdit final : public LineEditor {
     const bool is_whole = pasted.ends_with(kWidePasteEnd);
     if (is_whole) pasted.resize(pasted.size() - kWidePasteEnd.size());
     const std::wstring text = TextOfPaste(pasted);
-    if (is_whole) return Insert(text);
+    if (is_whole) return Insert(hooks_.read_paste ? Wide(hooks_.read_paste(BeforeCursor(), Narrow(text))) : text);
     library_.insert(edit_, text.c_str());
     return GiveUp(), CC_EOF;
   }
@@ -579,8 +579,7 @@ class LibEdit final : public LineEditor {
   bool is_vi_ = false;
   bool pastes_ = false;           // a paste is being read
   bool is_from_history_ = false;  // the text was not typed
-  std::function<void(Command)> run_;
-  std::function<void(const std::string&)> complain_;
+  Hooks hooks_;
 };
 
 }  // namespace

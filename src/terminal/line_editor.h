@@ -71,11 +71,16 @@ class LineEditor {
   // Whether the Esc key is the editor's own, as in vi.
   virtual bool TakesEscape() const = 0;
   // Keys with an effect outside of the line. kOlder: older texts of the history are wanted.
-  enum class Command { kUnfold, kTranscript, kNextMode, kSearch, kShowKeys, kOlder };
-  // `run` gets kTranscript while the terminal is in its former mode, for a program of its own.
-  virtual void SetCommands(std::function<void(Command)> run) = 0;
-  // `complain` tells the person what failed; the screen is drawn again afterwards.
-  virtual void SetComplain(std::function<void(const std::string&)> complain) = 0;
+  enum class Command { kUnfold, kTranscript, kNextMode, kSearch, kShowKeys, kOlder, kPicture };
+  struct Hooks {
+    // Gets kTranscript while the terminal is in its former mode, for a program of its own.
+    std::function<void(Command)> run{};
+    // Tells the person what failed; the screen is drawn again afterwards.
+    std::function<void(const std::string&)> complain{};
+    // Returns what a paste behind the text `before` stands for.
+    std::function<std::string(const std::string& before, const std::string& pasted)> read_paste{};
+  };
+  virtual void SetHooks(Hooks hooks) = 0;
 
   // --- for drawing above the edited line
   // Draws the whole screen, with Redraw, because the number of rows of prompt and text has changed.

@@ -29,7 +29,7 @@ class LentFile {
 };
 
 // Runs a command of /bin/sh in the folder `directory`; `argument` is its $1. Returns what waitpid(2) says, or -1 if the
-// command could not be run. REQUIRES: the terminal is in its usual mode.
+// command could not be run. REQUIRES: the terminal is in its usual mode, if the command uses it.
 int RunAtTerminal(const std::string& command, const std::string& argument, const std::string& directory = ".");
 
 // Lets the person change `text` in their own editor: $VISUAL, else $EDITOR, else Debian's `editor`. Fails,

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import threading
 
-from support.provider import Gate, call, text, tools
+from support.provider import Gate, call, failure, text, tools
 from support.server import BINARY
 from support.timing import SOON
 
@@ -124,3 +124,25 @@ def test_no_server_and_wrong_usage(server):
     assert wrong.returncode == 2
     gone = subprocess.run([str(BINARY), "chat", "--url", "http://127.0.0.1:1"], capture_output=True, check=False, stdin=subprocess.DEVNULL)
     assert gone.returncode == 1 and gone.stderr.startswith(b"reprise: ")
+
+
+def test_a_chat_for_one_message_goes_to_the_trash(server, provider):
+    def once(*arguments):
+        done = subprocess.run([str(BINARY), *arguments, "--url", f"http://127.0.0.1:{server.port}"], env=server.home.environment(), cwd=server.home.workspace,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SOON, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def kept():
+        return len(server.client.get("/chats").json["chats"]), len(server.client.get("/trash").json["entries"])
+
+    provider.plan(text("four"))
+    assert once("-p", "2+2?", "--rm") == (0, "four\n", "") and kept() == (0, 1)
+    provider.plan(failure(400))
+    assert once("-p", "2+2?", "--rm")[0] == 1 and kept() == (0, 2)
+    provider.plan(tools(call("write_file", {"path": "f", "content": "1"})))
+    status, _, said = once("-p", "write", "--rm")
+    assert status == 1 and "an approval is needed" in said and kept() == (1, 2), "it waits"
+    for more in (["--chat", "c", "-p", "x"], ["--continue", "-p", "x"]):
+        status, _, said = once(*more, "--rm")
+        assert status == 2 and "--rm" in said, more
+    assert kept() == (1, 2)

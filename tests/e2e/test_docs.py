@@ -467,7 +467,7 @@ def test_all_commands_of_the_client_are_documented(offline):
     client = Terminal(offline.home, "chat", "commands", "--url", f"http://127.0.0.1:{offline.port}")
     try:
         client.until("> ").say("/help").until("/quit ")
-        offered = set(re.findall(r"(?m)^(?:> /help)?(/[a-z]+) ", client.text))  # drawn over the line that asked
+        offered = set(re.findall(r"(?m)^(?:> /help)?(/[a-z]+)[ :]", client.text))  # drawn over the line that asked
         client.say("/quit")
         assert client.end() == 0
     finally:

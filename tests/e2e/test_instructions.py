@@ -556,6 +556,28 @@ def test_the_users_own_commands_and_skills_need_no_terminal(make_home, provider,
     assert plain.returncode == 0, plain
 
 
+def test_every_folder_has_init_and_review(make_server, make_home, provider):
+    home = make_home()
+    server = make_server(provider, home)
+    expand = lambda name, arguments="": server.client.post("/instructions/expand", {"command": name, "arguments": arguments}).expect(200).json["user_message"]
+    assert expand("init").startswith("Write AGENTS.md ") and "git diff HEAD" in expand("review")
+    assert expand("review", "the last commit").endswith("\n\nthe last commit")
+    provider.plan(text("an AGENTS.md"))
+    terminal = chatting(home, server)
+    try:
+        terminal.ready()
+        terminal.type("/help\r").until("/init: writes an AGENTS.md for this folder").until("/review: reviews").ready()
+        terminal.type("/ini\t").ready_for("/init").type("\r").until("> Write AGENTS.md").until("an AGENTS.md").ready()
+        trust(home, command(home.workspace, "init", "what is 2+2?"))
+        provider.plan(text("it is four"))
+        terminal.type("/init\r").until("> what is 2+2?").until("it is four").ready()
+        terminal.type("/help\r").until("/init, the folder's command").ready()
+    finally:
+        terminal.kill()
+    command(home.workspace, "review", "new, and so not used")
+    server.client.post("/instructions/expand", {"command": "review"}).error(403)
+
+
 def test_the_client_completes_lists_and_runs_commands(make_server, make_home, provider):
     home = make_home()
     for name, content in (("sum", "---\ndescription: Adds numbers\n---\nwhat is $1+$2?"), ("help", "never")):
