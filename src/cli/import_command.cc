@@ -444,6 +444,7 @@ class Listing {
  private:
   struct Entry {
     std::string tool, id, title, folder, source, chat;
+    std::string comes_as{};  // the name that an import would give; empty: `chat`
     std::optional<Timestamp> updated;
     std::uint64_t bytes;
   };
@@ -469,6 +470,10 @@ class Listing {
   Result<void> AddChat(const std::string& source) {
     const ForeignChat chat = TRY(ReadForeignChat(source));
     const auto name = TRY(NameFor(chat, source, asked_.as));
+    // It comes in as a new one, however often.
+    const auto free = FreeName(name, /*may_have_another=*/asked_.as.empty(),
+                               [this](const ChatId& id) { return taken_.contains(id.str()); });
+    taken_.insert(free.str());
     const Interaction* const first = chat.interactions.empty() ? nullptr : &chat.interactions.front();
     Add({.tool = "reprise",
          .id = chat.name,
@@ -476,6 +481,7 @@ class Listing {
          .folder = first == nullptr ? "" : chat.interactions.back().workspace,
          .source = source,
          .chat = name.str(),
+         .comes_as = free.str(),
          .updated = chat.updated_at ? chat.updated_at : chat.created_at,
          .bytes = SizeOf(source)});
     return {};
@@ -483,6 +489,7 @@ class Listing {
   void Add(const Entry& entry) {
     ++count_;
     const bool is_known = chats_.contains(entry.chat);
+    const bool is_renamed = !entry.comes_as.empty() && entry.comes_as != entry.chat;
     if (json_) {
       list_.push_back({{"tool", entry.tool},
                        {"session_id", entry.id},
@@ -493,16 +500,19 @@ class Listing {
                        {"source", entry.source},
                        {"chat_id", entry.chat},
                        {"imported", is_known}});
+      if (is_renamed) list_.back()["comes_as"] = entry.comes_as;
       return;
     }
     constexpr std::size_t kTitle = 60, kName = 11, kSize = 9;
     Print(Padded(entry.tool, kName) + "  " + (entry.updated ? FormatForReading(*entry.updated) : "") + "  " +
           Padded(ReadableSize(entry.bytes), kSize) + "  " + VisibleLine(Shortened(entry.title, kTitle)) +
-          (entry.folder.empty() ? "" : "  in " + VisibleLine(entry.folder)) + (is_known ? "  (imported)" : "") + "\n");
+          (entry.folder.empty() ? "" : "  in " + VisibleLine(entry.folder)) +
+          (is_renamed ? "  (comes in as " + entry.comes_as + ")" : std::string(is_known ? "  (imported)" : "")) + "\n");
   }
 
   const Asked& asked_;
   const std::set<std::string>& chats_;
+  std::set<std::string> taken_ = chats_;  // with those that an import would make
   const bool json_;
   Json list_ = Json::array();
   std::size_t count_ = 0;

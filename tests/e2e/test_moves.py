@@ -196,6 +196,8 @@ def test_plain_chats_are_listed_too(make_home, tmp_path):
     listed = imported(home, tmp_path / "copy", "--list")["sessions"]
     assert sorted(each["chat_id"] for each in listed) == chats and {each["tool"] for each in listed} == {"reprise"}
     assert all(each["imported"] and each["title"] and each["bytes"] > 100 for each in listed)
+    copies = imported(home, tmp_path / "copy")["imported"]
+    assert [each["chat_id"] for each in copies] == [each["comes_as"] for each in listed] and not set(chats) & {each["comes_as"] for each in listed}
     both = imported(home, tmp_path / "copy" / chats[0], tmp_path / "codex", "--list")["sessions"]
     assert len(both) > len(imported(home, tmp_path / "codex", "--list")["sessions"]) > 0
     (tmp_path / "other.json").write_text("{}")
@@ -225,6 +227,9 @@ def test_what_codex_says_of_a_turn_is_counted_if_it_is_not_kept(make_home, tmp_p
     chat = imported(home, path, "--from", "codex")["imported"][0]
     notes = " ".join(chat["notes"])
     assert "effort of a turn" in notes and "turn in another folder (/y)" in notes, notes
+    shown = subprocess.run([str(BINARY), "show", chat["chat_id"], "--json", "--data-dir", str(home.data)], env=home.environment(), capture_output=True, check=True, timeout=SOON)
+    turns = json.loads(shown.stdout)["interactions"]
+    assert [turn["model"] for turn in turns] == ["gpt-a", "gpt-b"]
 
 
 def test_every_place_where_sessions_were_looked_for_is_named(make_home):

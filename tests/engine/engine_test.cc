@@ -201,6 +201,19 @@ TEST_CASE("Engine: one run per chat, the refusal names it", "[engine]") {
         "unknown_model");
 }
 
+TEST_CASE("Engine: the preview of an edit counts the run that is under way", "[engine]") {
+  Fixture f;
+  f.model.ThenAnswer("a");
+  f.Turn("x");
+  f.model.ThenHang("half");
+  const auto running = f.Start("y");
+  f.model.AwaitHanging();
+  const auto preview = f.engine().PreviewEdit(kChat, Id(1));
+  REQUIRE(preview);
+  CHECK(preview->superseded == std::vector{Id(1), Id(2)});
+  CHECK(f.engine().PreviewEdit(kChat, Id(2)).error().reason == "busy");
+}
+
 TEST_CASE("Engine: cancelling a silent model stores what was said", "[engine]") {
   Fixture f;
   f.model.ThenHang("half");
@@ -599,6 +612,22 @@ TEST_CASE("Engine: a chat that cannot be deleted keeps its unsaved interaction",
   f.store.fail_delete = false;
   static_cast<void>(f.engine().DeleteChat(kChat));  // whether the store has the chat at all
   CHECK_FALSE(f.fallback.LoadInteraction(kChat, Id(1)));
+}
+
+TEST_CASE("Engine: a chat that cannot be deleted keeps the messages that wait in it", "[engine]") {
+  Fixture f;
+  f.model.ThenAnswer("a");
+  f.Turn("x");
+  f.model.ThenHang("half");
+  REQUIRE(f.Start("y"));
+  f.model.AwaitHanging();
+  const auto waiting = f.engine().Start(kChat, {.user_message = "z", .if_running = IfRunning::kQueue});
+  REQUIRE(waiting);
+  f.store.fail_delete = true;
+  f.model.ThenAnswer("b");
+  CHECK_FALSE(f.engine().DeleteChat(kChat));
+  CHECK(AwaitEnd(waiting->log).find("\"status\":\"COMPLETED\"") != std::string::npos);
+  CHECK(f.store.LoadInteraction(kChat, Id(3))->user_message == "z");
 }
 
 TEST_CASE("Engine: a disk that hangs holds nobody up for longer than the limit", "[engine]") {

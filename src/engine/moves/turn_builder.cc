@@ -56,7 +56,7 @@ void TurnBuilder::Add(MovedMessage step, const FileOf& file_of) {
       if (!rounds_.empty()) rounds_.back().usage += step.usage;
       return;
     case Kind::kModel:
-      if (!step.model.empty()) model_ = std::move(step.model);
+      if (!step.model.empty()) next_model_ = std::move(step.model);
       return;
     case Kind::kStopped:
       stopped_ = true;
@@ -96,6 +96,7 @@ void TurnBuilder::AddAnswer(MovedMessage step) {
   if (!continues || after_summary) rounds_.push_back({.group = step.group, .at = TimeOf(step)});
   if (std::exchange(failure_, std::nullopt)) left_out_.Add("message about a failure");  // the turn went on
   Round& round = rounds_.back();
+  if (step.model.empty()) step.model = std::exchange(next_model_, {});
   if (!step.model.empty()) model_ = step.model;
   // Pieces of an answer tell the usage again, as it is so far.
   if (step.usage != TokenUsage{}) round.usage = step.usage;
@@ -315,7 +316,7 @@ MadeTurn TurnBuilder::Take() && {
   }
   for (; summary != summaries_.end(); ++summary) EmitSummary(summary->step);
   PutStatus(/*answered=*/!rounds_.empty() || is_summary);
-  made_.model = std::move(model_);
+  made_.model = model_.empty() ? std::move(next_model_) : std::move(model_);
   made_.completed_at = std::max(last_, made_.created_at);
   made_.imported = true;
   AgentState& state = made_.final_agent_state.emplace();

@@ -103,6 +103,7 @@ class TurnBuilder {
   std::optional<std::string> failure_{};  // where it comes from; nullopt: none
   Timestamp last_ = start_.at;
   std::string model_ = start_.model;
+  std::string next_model_{};  // of the next answer, which may be another turn's
 
   // What Take makes.
   Interaction made_{.id = start_.id, .chat_id = ChatId::Parse("imported").value()};
