@@ -91,6 +91,8 @@ export const t = {
   previousBranch: "Previous version",
   nextBranch: "Next version",
   branchOf: (n: number, of: number) => `${n}/${of}`,
+  keptWhatIf: "What if",
+  keptWhatIfTip: (event: number) => `A kept what-if: it went on ${event > 0 ? `from event ${event}` : "from the beginning"} of the recorded turn. Its changes of files were made in a copy.`,
   otherBranch: "Switch to this version",
   filesChanged: "What this turn changed in the workspace",
   changesShort: "Changes",

@@ -65,8 +65,16 @@ def test_another_result_is_tried_and_kept(page, provider):
     assert "You need eggs." in page.text("what-if-made") and len(provider.requests) == asked + 1
     page.until(lambda: page.all("branch-label"), "the arrows at the message")
     assert page.text("branch-label") == "1/2" and page.server.client.get("/chats/c").json["head"] == "int_001"
+    assert not page.all("kept-what-if"), "the recorded turn is none"
     page.press("branch-next")
     page.until(lambda: "You need eggs." in page.text("answer"), "the kept branch")
+    mark = page.one("kept-what-if")
+    event = page.server.client.interaction("c", "int_002")["record"]["what_if"]
+    assert mark.text == "What if" and f"from event {event} of" in mark.get_attribute("title")
+    page.driver.refresh()
+    page.until(lambda: page.all("kept-what-if"), "the mark after a reload")
+    page.press("tab-branches")
+    page.until(lambda: [len(each.find_elements(By.CSS_SELECTOR, "[data-testid=kept-what-if]")) for each in page.css(".node")] == [0, 1], "the mark in the tree")
 
 
 def test_the_turn_begins_anew_with_another_message(page, provider):

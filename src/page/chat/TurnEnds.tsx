@@ -23,10 +23,16 @@ export function TurnHead({ turn }: { turn: Turn }) {
       <GivenFiles chat={turn.chat} files={turn.attachments} label={t.attachments} className="sent" />
       <div className="turn-tools head">
         <Branches turn={turn} />
+        <KeptWhatIf turn={turn} />
         {!isRunning(turn) && <button type="button" className="quiet tiny" data-testid="edit-message" title={t.edit} onClick={() => editTurn(turn)}><Icon name="pencil" size={14} /><span>{t.edit}</span></button>}
       </div>
     </>
   );
+}
+
+// Marks a turn whose calls before the event were not run again, and whose files changed in a copy alone.
+export function KeptWhatIf({ turn }: { turn: Turn }) {
+  return turn.whatIf === null ? null : <span className="badge" data-testid="kept-what-if" title={t.keptWhatIfTip(turn.whatIf)}>{t.keptWhatIf}</span>;
 }
 
 function Branches({ turn: shown }: { turn: Turn }) {

@@ -186,7 +186,7 @@ export async function learn(chat: OpenChat, turn: Turn): Promise<void> {
 
 function fill(chat: OpenChat, turn: Turn, from: Interaction): void {
   const { parent_id, edited_from, model, attachments } = from;
-  Object.assign(turn, { parent: parent_id, editedFrom: edited_from, message: from.user_message, attachments: attachments ?? [], model, createdAt: from.created_at });
+  Object.assign(turn, { parent: parent_id, editedFrom: edited_from, whatIf: from.record?.what_if ?? null, message: from.user_message, attachments: attachments ?? [], model, createdAt: from.created_at });
   if (turn.stale || !turn.held || turn.waiting) blank(turn);
   // The first and last event arrive during the run but are not stored, so they are made again here. An imported chat has stored its first event.
   const about = { round_index: 0, interaction_id: from.id };

@@ -74,6 +74,7 @@ export interface Turn {
   chat: string;
   parent: string | null;
   editedFrom: string | null;
+  whatIf: number | null; // the event of editedFrom at which a kept what-if began
   message: string | null; // null: unknown yet
   attachments: Attachment[];
   status: Status;
@@ -104,7 +105,7 @@ export const sounds = { hear: (_chat: string, _samples: string): void => undefin
 
 export function newTurn(chat: string, id: string): Turn {
   return {
-    id, chat, parent: null, editedFrom: null, message: null, attachments: [], status: "RUNNING", model: "", createdAt: "", blocks: [],
+    id, chat, parent: null, editedFrom: null, whatIf: null, message: null, attachments: [], status: "RUNNING", model: "", createdAt: "", blocks: [],
     events: [], held: true, stale: false, waiting: null, size: 0, height: 0, lastSeq: NONE, input: 0, output: 0, cacheRead: 0, cacheWrite: 0, context: 0, window: 0, limit: 0, version: 0,
   };
 }

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import { Words } from "../chat/Diff";
 import { diffWords, Part } from "../chat/lines";
+import { KeptWhatIf } from "../chat/TurnEnds";
 import { Icon } from "../parts/Icon";
 import { lastTurn, leafOf, useBranch, useOpen } from "../store/cache";
 import { byNumber, OpenChat, treeOf } from "../store/open";
@@ -45,6 +46,7 @@ export function BranchMap() {
               <input type="checkbox" checked={picked.includes(turn.id)} aria-label={v.compareThis(turn.message ?? turn.id)} onChange={() => pick(turn.id)} />
               <button type="button" className="quiet said" data-testid="tree-turn" data-interaction={turn.id} aria-current={shown ? "true" : undefined}
                 onClick={() => void requests.moveHead(leafOf(turn))}><span className="title" dir="auto">{turn.message || "–"}</span></button>
+              <KeptWhatIf turn={turn} />
               <span className="faint number">{turn.status === "COMPLETED" ? turn.model : v.statuses[turn.status]}</span>
               {!shown && (
                 <button type="button" className="quiet square small" data-testid="remove-branch" data-from={turn.id} aria-label={v.removeBranch(turn.id)}

@@ -96,6 +96,8 @@ export const page: typeof t = {
   previousBranch: "Vorige Fassung",
   nextBranch: "Nächste Fassung",
   branchOf: (n, of) => `${n}/${of}`,
+  keptWhatIf: "Was wäre, wenn",
+  keptWhatIfTip: (event) => `Ein behaltenes „Was wäre, wenn“: Es begann ${event > 0 ? `bei Ereignis ${event}` : "am Anfang"} der aufgezeichneten Runde. Dateien hat es nur in einer Kopie geändert.`,
   otherBranch: "Zu dieser Fassung wechseln",
   filesChanged: "Was diese Runde im Arbeitsordner geändert hat",
   changesShort: "Änderungen",

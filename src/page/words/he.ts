@@ -96,6 +96,8 @@ export const page: typeof t = {
   previousBranch: "הגרסה הקודמת",
   nextBranch: "הגרסה הבאה",
   branchOf: (n, of) => `${n}/${of}`,
+  keptWhatIf: "מה אם",
+  keptWhatIfTip: (event) => `"מה אם" שנשמר: הוא המשיך ${event > 0 ? `מאירוע ${event}` : "מההתחלה"} של התור המוקלט. הקבצים השתנו בעותק בלבד.`,
   otherBranch: "מעבר לגרסה הזאת",
   filesChanged: "מה שהתור הזה שינה בתיקיית העבודה",
   changesShort: "שינויים",
