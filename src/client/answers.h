@@ -57,8 +57,8 @@ AnswerOutcome GiveAnswer(ServerLink& link, const PendingQuestion& question, cons
 // The message ends with `hint`: "/model lists them".
 Result<std::string> FindModel(const std::string& text, const Json& models, const std::string& hint);
 
-// What a paste into a message stands for: pictures and documents that were dropped on the terminal as `@FILE`, each
-// other text as it is.
-std::string NamesOfDropped(const std::string& pasted);
+// What a paste behind the text `before` stands for: in a message, pictures and documents that were dropped on the
+// terminal as `@FILE`; each other text as it is.
+std::string NamesOfDropped(const std::string& before, const std::string& pasted);
 
 }  // namespace reprise

@@ -67,9 +67,7 @@ TerminalClient::TerminalClient(Parts parts)
                              .complain = [this](const std::string& text) { Complain(text); },
                              .read_paste =
                                  [this](const std::string& before, const std::string& pasted) {
-                                   const bool is_message =
-                                       at_prompt_ && !before.starts_with('/') && !before.starts_with('!');
-                                   return is_message ? NamesOfDropped(pasted) : pasted;
+                                   return at_prompt_ ? NamesOfDropped(before, pasted) : pasted;
                                  }});
 }
 

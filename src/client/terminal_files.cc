@@ -68,8 +68,9 @@ bool IsPictureOrDocument(const std::filesystem::path& path) {
 }  // namespace
 
 // Terminals name a file that is dropped on them as a shell would, or by its URI (RFC 8089).
-std::string NamesOfDropped(const std::string& pasted) {
+std::string NamesOfDropped(const std::string& before, const std::string& pasted) {
   constexpr std::string_view kUri = "file://";
+  if (before.starts_with('/') || before.starts_with('!')) return pasted;  // it is no message
   std::string names;
   for (std::string path : ShellWords(pasted).value_or(std::vector<std::string>())) {
     if (path.starts_with(kUri)) path = PercentDecoded(path.substr(kUri.size())).value_or("");
@@ -79,7 +80,8 @@ std::string NamesOfDropped(const std::string& pasted) {
     if (!is_dropped) return pasted;
     names += path.find(' ') == std::string::npos ? "@" + path + " " : "@\"" + path + "\" ";
   }
-  return names.empty() ? pasted : names;
+  const bool begins_word = before.empty() || before.ends_with(' ') || before.ends_with('\n');
+  return names.empty() ? pasted : (begins_word ? "" : " ") + names;
 }
 
 // The files here that the message names.

@@ -59,7 +59,7 @@ def test_several_dropped_files_are_named_and_can_be_taken_back(attached, server,
     for name in names:
         (server.home.path / name).write_bytes(documents.png(8, 8) if name.endswith("png") else b"%PDF-1.4\n")
     chat = attached(columns=300).ready()
-    chat.paste(" ".join(str(server.home.path / name) for name in names)).ready_for(f"@{server.home.path}/one.png @{server.home.path}/two.pdf")
+    chat.type("see").paste(" ".join(str(server.home.path / name) for name in names)).ready_for(f"see @{server.home.path}/one.png @{server.home.path}/two.pdf")
     provider.plan(text("nothing goes"))
     chat.type("\x15hello\r").until("nothing goes").ready()
     assert provider.requests[0].last["content"] == "hello"
