@@ -69,6 +69,9 @@ class Export {
     if (line_.branches == "all" && (line_.format == "atif" || line_.format == "html")) {
       return Misused(line_.format + " holds one branch");
     }
+    if (folder && IsFile(line_.output)) {
+      return Misused(line_.output + " is a file; whole chats in this format, and several things, go into a folder");
+    }
     if (folder && !line_.dry_run) {
       TRY(CreateDirectories(Disk(), line_.output));
     }
@@ -136,7 +139,10 @@ class Export {
     for (const auto& [kind, times] : taken_) {
       Warn((line_.dry_run ? "would be taken out: " : "taken out: ") + kind + ", " + Counted(times, "time"));
     }
-    if (taken_.empty()) Warn("nothing to take out was found");
+    if (left_out_ > 0) {
+      Warn((line_.dry_run ? "would be left out: " : "left out: ") + FilesLeftOut(left_out_, "such a text"));
+    }
+    if (taken_.empty() && left_out_ == 0) Warn("nothing to take out was found");
   }
 
   void Count(const Item& item) {
@@ -219,10 +225,14 @@ class Export {
     Interaction one = TRY(store_.LoadInteraction(item.chat.summary.id, item.chat.interactions.front().id));
     if (finder_) {
       one = TRY(finder_->TakenFrom(one));
+      std::set<std::string> left_out;
       ForgetContents(one, [&](const std::string& digest) {
         auto content = blobs_.Get(item.chat.summary.id, digest);
-        return content && !finder_->TakeFrom(*content);
+        const bool is_clean = content && !finder_->TakeFrom(*content);
+        if (content && !is_clean) left_out.insert(digest);
+        return is_clean;
       });
+      left_out_ += left_out.size();
     }
     return DumpJson(ToJson(one)) + "\n";
   }
@@ -241,6 +251,7 @@ class Export {
   Result<std::string> WithoutSecrets(const ChatId& chat) {
     RecordingForTests recording = TRY(RecordForTests(reader_, chat, line_.redact_words));
     AddTaken(recording.taken);
+    left_out_ += recording.left_out;
     std::string document;
     const std::string name = "\"" + chat.str() + "\"", shown = "\"" + NameOf(chat).str() + "\"";
     for (std::string_view rest = recording.document; !rest.empty();) {  // in ids, which nothing else is taken from
@@ -378,6 +389,7 @@ class Export {
   Progress& progress_;
   std::optional<SecretFinder> finder_;        // null: nothing is redacted
   std::map<std::string, std::size_t> taken_;  // kinds of secrets in what is written
+  std::size_t left_out_ = 0;                  // files, and contents of workspace files, that hold some
   std::vector<std::string> exported_;         // paths
   std::size_t chats_ = 0, interactions_ = 0;  // in them
   int status_ = kExitOk;

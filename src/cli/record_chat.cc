@@ -120,6 +120,11 @@ Result<void> CheckReplays(const Json& document) {
 
 }  // namespace
 
+std::string FilesLeftOut(std::size_t count, const std::string& what) {
+  return std::to_string(count) +
+         (count == 1 ? " file or content of a file that holds " : " files or contents of files that hold ") + what;
+}
+
 void ForgetContents(Interaction& turn, const std::function<bool(const std::string& digest)>& is_kept) {
   for (AgentEvent& event : turn.events) {
     auto* const changed = std::get_if<event::FilesChanged>(&event.payload);

@@ -25,6 +25,9 @@ struct RecordingForTests {
 Result<RecordingForTests> RecordForTests(ChatReader& reader, const ChatId& chat,
                                          const std::vector<std::string>& words = {});
 
+// "2 files or contents of files that hold a secret"
+std::string FilesLeftOut(std::size_t count, const std::string& what);
+
 // Forgets the digests of contents of workspace files that are not kept.
 void ForgetContents(Interaction& turn, const std::function<bool(const std::string& digest)>& is_kept);
 

@@ -362,12 +362,7 @@ Exited Record(const CommandLine& line, const Environment& environment) {
   for (const auto& [kind, times] : recording.taken) {
     Print("taken out: " + kind + (times == 1 ? "" : ", " + std::to_string(times) + " times") + "\n");
   }
-  if (recording.left_out > 0) {
-    Print(
-        "left out: " + std::to_string(recording.left_out) +
-        (recording.left_out == 1 ? " file or content of a file that holds" : " files or contents of files that hold") +
-        " a secret\n");
-  }
+  if (recording.left_out > 0) Print("left out: " + FilesLeftOut(recording.left_out, "a secret") + "\n");
   return kExitOk;
 }
 

@@ -495,6 +495,34 @@ def test_the_name_of_a_chat_is_taken_out_too(world, provider):
     assert "three characters" in world.export("notes", "--redact-word", "äö", status=2)[1]
 
 
+def test_files_that_are_left_out_are_counted(world, provider):
+    provider.plan(text("Thanks."))
+    file = world.client.request("POST", "/chats/plans/files?name=plan.txt", b"the plan of acme", headers={"Content-Type": "text/plain"}).expect(201).json["id"]
+    world.client.turn("plans", "Here it is.", attachments=[file])
+    flags, said = ["plans", "--redact-word", "acme"], "left out: 1 file or content of a file that holds such a text\n"
+    assert said.replace("left", "would be left") in world.export(*flags, "--dry-run")[1]
+    written, told = world.export(*flags)
+    assert f"reprise: {said}" in told and not json.loads(written).get("files")
+
+    write = call("write_file", {"path": "pin.txt", "content": "pin z4711"}, "call_1")
+    provider.plan(tools(write), text("Done."))
+    stream = world.client.start("pins", "Save it.")
+    world.client.approve("pins", "int_001", stream.until("approval_required")["approval_id"]).expect(200)
+    stream.finish()
+    for what in ("pins", "pins/int_001"):
+        assert said in world.export(what, "--redact-word", "z4711")[1], what
+        assert "left out" not in world.export(what, "--redact-word", "Save it")[1], what
+
+
+def test_a_file_in_place_of_the_folder_is_named(world):
+    there = world.root / "there.json"
+    there.write_text("mine")
+    for more in ([], ["--force"]):
+        said = world.export("notes", "-o", there, *more, status=2)[1]
+        assert f"{there} is a file; " in said and "mkdir" not in said
+    assert there.read_text() == "mine"
+
+
 @pytest.mark.parametrize("form", ["markdown", "atif", "jsonl"])
 def test_words_in_names_and_titles_leave_no_turn_as_it_was(world, provider, form):
     provider.plan(tools(call("list_files", {})), failure(400, "not now"), text("An interior of Rumpelstilz."))
