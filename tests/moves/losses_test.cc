@@ -200,9 +200,14 @@ TEST_CASE("MovedTurns: a turn that failed where it comes from is failed, with th
   CHECK(EndOf(Chat(Codex({CodexSaid("user", "q"), {{"type", "error"}, {"message", "Overloaded"}}}))) == alone);
   CHECK(EndOf(Chat(Cline({{"user", "q"}, {"assistant", "First I\n\n[Response interrupted by API Error]"}}))) ==
         "FAILED [Response interrupted by API Error]: MESSAGE First I; ERROR;");
-  const std::string ran =
-      "Ran into this error: Overloaded.\n\nPlease retry if you think this is a transient or recoverable error.";
-  CHECK(EndOf(Chat(Goose({{"user", Text("q")}, {"assistant", Text(ran)}}))) == "FAILED " + ran + ": ERROR;");
+  for (const std::string ran :
+       {"Ran into this error: Overloaded.\n\nPlease retry if you think this is a transient or recoverable error.",
+        "Ran into this error trying to compact: Overloaded.\n\nPlease try again or create a new session",
+        "Network error: Overloaded\n\nPlease resend your message to try again."}) {
+    CHECK(EndOf(Chat(Goose({{"user", Text("q")}, {"assistant", Text(ran)}}))) == "FAILED " + ran + ": ERROR;");
+  }
+  const std::string told = "Network error: it was the cable.";  // an answer
+  CHECK(EndOf(Chat(Goose({{"user", Text("q")}, {"assistant", Text(told)}}))) == "COMPLETED: ANSWER " + told + ";");
   CHECK(EndOf(Chat(Gemini(
             {{{"type", "user"}, {"content", "q"}}, {{"type", "error"}, {"content", "[API Error: Overloaded]"}}}))) ==
         "FAILED [API Error: Overloaded]: ERROR;");

@@ -494,6 +494,31 @@ TEST_CASE("MovedTurns: Cline's tokens are of their answers, and no tag of its ow
                           {.input_tokens = 20, .output_tokens = 6}});
 }
 
+TEST_CASE("MovedTurns: Cline's calls that failed or were denied are so", "[moves]") {
+  const auto is_error = [](const std::string& text, bool is_native) {
+    const Json call = {{"type", "tool_use"}, {"id", "t"}, {"name", "read_file"}, {"input", {{"path", "a"}}}};
+    const Json result = is_native ? Json{{"type", "tool_result"}, {"tool_use_id", "t"}, {"content", text}}
+                                  : Json{{"type", "text"}, {"text", "[read_file for 'a'] Result:\n" + text}};
+    const Json session = {{{"role", "user"}, {"content", "go"}},
+                          {{"role", "assistant"}, {"content", Json::array({call})}},
+                          {{"role", "user"}, {"content", Json::array({result})}}};
+    auto document = ReadDocument(SourceText::Of(DumpJson(session), "the task"));
+    const auto opened = OpenCline(*std::move(document), "");
+    for (const MovedMessage& each : StepsOf(**opened)) {
+      if (each.kind == MovedMessage::Kind::kResult) return each.is_error;
+    }
+    FAIL("no result");
+    return false;
+  };
+  for (const bool is_native : {false, true}) {
+    CHECK(is_error("The tool execution failed with the following error:\n<error>\nno a\n</error>", is_native));
+    CHECK(is_error("The user denied this operation.", is_native));
+    CHECK(is_error("The user denied this operation and provided the following feedback:\n<feedback>\nb\n</feedback>",
+                   is_native));
+    CHECK(!is_error("It says: The user denied this operation.", is_native));
+  }
+}
+
 TEST_CASE("MovedTurns: thinking that nobody has signed is not kept as Anthropic's", "[moves]") {
   const auto extras = [](const std::string& signature) {
     return Chat(ClaudeLine("user", "1", "", R"("go")") +

@@ -65,6 +65,13 @@ std::optional<MovedMessage> TakeEnd(std::vector<MovedBlock>& blocks) {
   return std::nullopt;
 }
 
+// Its results say only by their words that a call failed, was denied or did not run.
+bool SaysFailure(std::string_view result) {
+  return result.starts_with("The tool execution failed with the following error:") ||
+         result.starts_with("The user denied this operation") ||
+         (result.starts_with("Tool [") && result.find("] was not executed") != std::string_view::npos);
+}
+
 // A call that waits for its result.
 struct OpenCall {
   std::string id, name;
@@ -78,9 +85,9 @@ std::optional<MovedMessage> ResultIn(const std::string& text, std::vector<OpenCa
   MovedMessage result{.kind = Kind::kResult, .text = text, .call_id = id};
   const std::size_t end = text.find(kResult);
   const bool names_it = text.starts_with("[" + name) || (name == "use_subagents" && text.starts_with("[subagents"));
-  result.is_error = text.starts_with("Tool [" + name + "] was not executed");
-  if (!result.is_error && (!names_it || end == std::string::npos)) return std::nullopt;
-  if (!result.is_error) result.text = std::string(Trimmed(text.substr(end + kResult.size())));
+  const bool is_skipped = text.starts_with("Tool [" + name + "] was not executed");
+  if (!is_skipped && (!names_it || end == std::string::npos)) return std::nullopt;
+  if (!is_skipped) result.text = std::string(Trimmed(text.substr(end + kResult.size())));
   open.erase(open.begin());
   return result;
 }
@@ -210,6 +217,7 @@ class ClineReader final : public RecordReader {
     said.at = at;
     for (MovedMessage& result : content.results) {
       result.at = at;
+      result.is_error = result.is_error || SaysFailure(result.text);
       messages.push_back(std::move(result));
     }
     const bool is_empty = is_answer ? end && said.blocks.empty() : said.text.empty() && said.files.empty();

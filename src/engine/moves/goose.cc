@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "base/text.h"
@@ -74,8 +75,13 @@ class GooseReader final : public RecordReader {
 
   // What the tool says itself if a request fails.
   static bool IsFailure(const MovedMessage& said) {
-    return said.blocks.size() == 1 && said.text.starts_with("Ran into this error: ") &&
-           said.text.ends_with("Please retry if you think this is a transient or recoverable error.");
+    constexpr std::pair<std::string_view, std::string_view> kFailures[] = {
+        {"Ran into this error: ", "Please retry if you think this is a transient or recoverable error."},
+        {"Ran into this error trying to compact: ", "Please try again or create a new session"},
+        {"Network error: ", "\n\nPlease resend your message to try again."}};
+    return said.blocks.size() == 1 && std::ranges::any_of(kFailures, [&said](const auto& failure) {
+             return said.text.starts_with(failure.first) && said.text.ends_with(failure.second);
+           });
   }
 
   // What the tool tells the model without showing it: the summary in place of all before it, which is sent no more, and
