@@ -140,6 +140,7 @@ Exited ReplayChat(ChatReader& reader, const RecordReference& what, const Command
   }
   const auto chat = store.LoadChat(what.chat);
   if (!chat) return Complain(NotThere(chat.error(), what, folder));
+  if (chat->interactions.empty() && chat->damaged.empty()) Warn(NothingFinished(what.chat).message);
   int status = chat->damaged.empty() ? kExitOk : kExitFailure;
   for (const Interaction& each : chat->interactions) {
     // One by one, because a long chat loads without their states.

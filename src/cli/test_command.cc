@@ -355,6 +355,8 @@ Exited Record(const CommandLine& line, const Environment& environment) {
     return Misused("--record takes no folder in the data folder, which is the server's");
   }
   if (IsFile(folder)) return Misused(folder + " is a file; --record takes the suite's folder");
+  const Chat chat = TRY(stored->reader.store().LoadChat(stored->what.chat));
+  if (chat.interactions.empty() && chat.damaged.empty()) return Fail(NothingFinished(chat.summary.id));
   TRY(CreateDirectories(Disk(), folder));
   const auto recording = TRY(RecordForTests(stored->reader, stored->what.chat));
   TRY(WriteOutputFile(file, recording.document, line.force));

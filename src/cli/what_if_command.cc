@@ -235,6 +235,9 @@ Result<void> Trying::Prepare(const RecordedChat& chat, std::span<const SuiteChec
 
 Result<void> Trying::Take(const RecordedChat& chat) {
   for (const auto& damaged : chat.damaged) TakeBroken(chat.name, "", damaged.error);
+  if (chat.turns.empty() && chat.damaged.empty()) {
+    return TakeBroken(chat.name, chat.file, NothingFinished(chat.chat)), Result<void>();
+  }
   std::string faulty;
   const auto checks = ChecksBeside(chat, faulty);
   if (!checks) return TakeBroken(chat.name, faulty, checks.error()), Result<void>();

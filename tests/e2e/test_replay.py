@@ -414,3 +414,23 @@ def test_what_a_crash_cut_off_replays(make_server, make_home, provider):
     provider.plan(text("now whole"))
     third.client.stream("POST", "/chats/c/interactions/int_001/resume").finish()
     matches(third.client, home, "int_002", "COMPLETED")
+
+
+def test_a_turn_that_runs_has_nothing_to_replay_yet(make_server, provider, tmp_path):
+    gate = Gate()
+    provider.plan(text("never ", gate, "said"))
+    server = make_server(provider)
+    stream = server.client.start("c", "go")
+    stream.until("text_delta")
+    assert command(server.home, "c") == (0, "", "reprise: the chat c has no finished interaction yet\n")
+    assert command(server.home, "c", "--input", "current") == (0, "", "reprise: the chat c has no finished interaction yet\n")
+    code, out, said = command(server.home, "c/int_001")
+    assert code == 1 and not out and "there is no c/int_001 in" in said and "one that runs is there when it has ended" in said
+    for arguments in (["test", "--record", "c", tmp_path / "suite"], ["what-if", "c", "--say", "x"]):
+        done = subprocess.run([str(BINARY), *map(str, arguments), "--data-dir", str(server.home.data)], env=server.home.environment(), cwd=server.home.path,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10 * SLACK, check=False)
+        assert done.returncode == 1 and "the chat c has no finished interaction yet" in done.stdout + done.stderr, (arguments, done)
+    assert not (tmp_path / "suite").exists()
+    gate.release()
+    stream.finish()
+    assert command(server.home, "c")[0] == 0

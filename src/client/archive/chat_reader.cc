@@ -73,12 +73,17 @@ Error ChatIsDamaged(const ChatId& chat) {
   return MakeError(ErrorCode::kCorruption, "the chat is damaged (`reprise verify " + chat.str() + "` says where)");
 }
 
+Error NothingFinished(const ChatId& chat) {
+  return MakeError(ErrorCode::kNotFound, "the chat " + chat.str() + " has no finished interaction yet");
+}
+
 Error NotThere(Error error, const RecordReference& what, const std::string& data_dir) {
   if (error.code != ErrorCode::kNotFound) return error;
   const std::string chat = what.chat.str();
   if (what.interaction && IsDirectory(data_dir + "/" + chat)) {
     error.message = "there is no " + chat + "/" + what.interaction->str() + " in " + FullPath(data_dir) +
-                    " (`reprise ls " + chat + " --all` lists its interactions)";
+                    " (`reprise ls " + chat +
+                    " --all` lists its interactions); one that runs is there when it has ended";
     return error;
   }
   std::vector<std::string> known;
@@ -87,8 +92,7 @@ Error NotThere(Error error, const RecordReference& what, const std::string& data
     std::ranges::sort(known);
   }
   if (!what.interaction && std::ranges::binary_search(known, chat)) {
-    error.message = "the chat " + chat + " has no finished interaction yet";
-    return error;
+    return NothingFinished(what.chat);
   }
   return NoSuchChat(what.chat, {.has = {}, .all = {}, .where = "in " + FullPath(data_dir)}, known);
 }

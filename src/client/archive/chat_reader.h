@@ -61,6 +61,8 @@ class ChatSource {
 
 // `error`, but for kNotFound a message that names the missing record, the data folder, and a command that lists it.
 Error NotThere(Error error, const RecordReference& what, const std::string& data_dir);
+// For what needs a turn of the chat that has ended.
+Error NothingFinished(const ChatId& chat);
 // For what needs the whole chat.
 Error ChatIsDamaged(const ChatId& chat);
 Error NoDataFolder(const std::string& data_dir);
