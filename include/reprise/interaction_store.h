@@ -32,11 +32,16 @@ struct ChatPlace {
   ChatId id;
 
   // A chat has no time in the store while its first run goes on. It comes first.
-  static ChatPlace Of(const ChatSummary& summary) {
-    return {summary.updated_at == Timestamp{} ? Timestamp::max() : summary.updated_at, summary.id};
+  static Timestamp TimeOf(const ChatSummary& summary) {
+    return summary.updated_at == Timestamp{} ? Timestamp::max() : summary.updated_at;
   }
+  static ChatPlace Of(const ChatSummary& summary) { return {TimeOf(summary), summary.id}; }
   bool IsBefore(const ChatPlace& other) const {
     return updated_at != other.updated_at ? updated_at > other.updated_at : id < other.id;
+  }
+  // Of two chats, without copies of their ids.
+  static bool IsBefore(const ChatSummary& a, const ChatSummary& b) {
+    return TimeOf(a) != TimeOf(b) ? TimeOf(a) > TimeOf(b) : a.id < b.id;
   }
 };
 

@@ -105,7 +105,7 @@ Result<ChatListPage> Chats::ListPage(const std::optional<ChatPlace>& after, std:
   listed.chats = TRY(EntriesOf(std::move(page.chats), runs));
   // Some have a time only now.
   std::ranges::stable_sort(listed.chats, [](const ChatListEntry& a, const ChatListEntry& b) {
-    return ChatPlace::Of(a.summary).IsBefore(ChatPlace::Of(b.summary));
+    return ChatPlace::IsBefore(a.summary, b.summary);
   });
   return listed;
 }

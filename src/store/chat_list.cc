@@ -1,6 +1,7 @@
 #include "store/chat_list.h"
 
 #include <algorithm>
+#include <iterator>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -18,7 +19,8 @@ constexpr std::size_t kMostReaders = 4, kManyToRead = 64;
 // So many are put into the order at once, and not one by one.
 constexpr std::size_t kManyToPlace = 512;
 
-bool ComesBefore(const ChatPlace& a, const ChatPlace& b) { return a.IsBefore(b); }
+bool IsUnread(const auto* chat) { return chat->error.has_value(); }
+bool ComesBefore(const auto* a, const auto* b) { return ChatPlace::IsBefore(a->summary, b->summary); }
 
 Error NotRead() { return MakeError(ErrorCode::kNotFound, "it was not read yet"); }
 
@@ -30,31 +32,39 @@ void ChatList::Touch(const ChatId& chat) {
 }
 
 ChatList::Order::iterator ChatList::PlaceOf(const ChatPlace& place) {
-  return std::ranges::lower_bound(order_, place, ComesBefore, &Listed::place);
+  const auto is_before = [&](const Listed* each) { return each->place().IsBefore(place); };
+  return std::ranges::partition_point(order_, is_before);
 }
 
-void ChatList::TakeOutOfOrder(const Listed& chat) {
-  if (!chat.error) order_.erase(PlaceOf(chat.place()));
+void ChatList::MarkUnread(const std::set<ChatId>& chats) {
+  const bool are_many = chats.size() >= kManyToPlace;
+  for (const ChatId& chat : chats) {
+    const auto found = chats_.find(chat);
+    if (found == chats_.end() || found->second.error) continue;
+    if (!are_many) order_.erase(PlaceOf(found->second.place()));
+    found->second.error = NotRead();
+    unread_.push_back(&found->second);
+  }
+  if (are_many) std::erase_if(order_, IsUnread<Listed>);
 }
 
 void ChatList::Remove(const std::set<ChatId>& gone) {
-  const bool are_many = gone.size() >= kManyToPlace;
-  if (are_many) std::erase_if(order_, [&](const Listed* each) { return gone.contains(each->summary.id); });
-  for (const ChatId& chat : gone) {
-    const auto found = chats_.find(chat);
-    if (found == chats_.end()) continue;
-    if (!are_many) TakeOutOfOrder(found->second);
-    unread_.erase(chat);
-    chats_.erase(found);
-  }
+  if (gone.empty()) return;
+  MarkUnread(gone);
+  std::erase_if(unread_, [&](const Listed* each) { return gone.contains(each->summary.id); });
+  for (const ChatId& chat : gone) chats_.erase(chat);
 }
 
-// Chats that are new here, or have another version, are unread.
-Result<void> ChatList::NoteWhatIsThere() {
-  const auto add = [this](const ChatVersion& now) REQUIRES(mutex_) {
+// Chats that are new here are unread. Those of another version go into `changed`.
+Result<void> ChatList::NoteWhatIsThere(std::set<ChatId>& changed) {
+  const auto add = [&](const ChatVersion& now) REQUIRES(mutex_) {
     const auto [known, is_new] = chats_.try_emplace(now.chat, Listed{.summary = {.id = now.chat}, .error = NotRead()});
     const auto before = std::exchange(known->second.version, now.version);
-    if (is_new || before != now.version) unread_.insert(now.chat);
+    if (is_new) {
+      unread_.push_back(&known->second);
+    } else if (before != now.version) {
+      changed.insert(now.chat);
+    }
   };
   if (const auto changes = watch_ ? watch_->Take() : std::nullopt) {
     std::set<ChatId> gone, there;  // in both: another chat has the name now
@@ -94,14 +104,14 @@ Result<void> ChatList::Update() {
     const MutexLock lock(touched_mutex_);
     changed.swap(touched_);
   }
-  if (auto noted = NoteWhatIsThere(); !noted) {
-    const MutexLock lock(touched_mutex_);
-    touched_.merge(changed);
-    return noted;
-  }
-  changed.insert(unread_.begin(), unread_.end());  // they may be readable by now
   try {
-    Read(changed);
+    if (auto noted = NoteWhatIsThere(changed); !noted) {
+      const MutexLock lock(touched_mutex_);
+      touched_.merge(changed);
+      return noted;
+    }
+    MarkUnread(changed);
+    ReadUnread();
   } catch (...) {  // everything is read anew, because the order may lack chats
     order_.clear(), unread_.clear(), chats_.clear();
     watch_.reset();
@@ -110,18 +120,10 @@ Result<void> ChatList::Update() {
   return {};
 }
 
-void ChatList::Read(const std::set<ChatId>& chats) {
-  std::vector<Listed*> read;
-  const bool are_many = chats.size() >= kManyToPlace;
-  for (const ChatId& chat : chats) {
-    const auto found = chats_.find(chat);
-    if (found == chats_.end()) continue;
-    unread_.insert(chat);
-    if (!are_many) TakeOutOfOrder(found->second);
-    found->second.error = NotRead();
-    read.push_back(&found->second);
-  }
-  if (are_many) std::erase_if(order_, [](const Listed* each) { return each->error.has_value(); });
+// Those that could not be read before may be readable by now.
+void ChatList::ReadUnread() {
+  Order read;
+  read.swap(unread_);
   const auto load = [&](std::size_t i) {
     Guarded("the list of chats", [&] {  // perhaps on another thread; a chat at which it throws stays unread
       auto summary = source_.load(read[i]->summary.id);
@@ -140,16 +142,16 @@ void ChatList::Read(const std::set<ChatId>& chats) {
   } catch (const std::system_error&) {  // there is no other thread
     EachAtOnce(1, read.size(), load);
   }
-  std::erase_if(read, [](const Listed* each) { return each->error.has_value(); });
-  for (const Listed* each : read) unread_.erase(each->summary.id);
-  if (!are_many) {
+  std::ranges::copy_if(read, std::back_inserter(unread_), IsUnread<Listed>);
+  std::erase_if(read, IsUnread<Listed>);
+  if (read.size() < kManyToPlace) {
     for (Listed* each : read) order_.insert(PlaceOf(each->place()), each);
     return;
   }
-  std::ranges::sort(read, ComesBefore, &Listed::place);
+  std::ranges::sort(read, ComesBefore<Listed, Listed>);
   const auto known = static_cast<std::ptrdiff_t>(order_.size());
   order_.insert(order_.end(), read.begin(), read.end());
-  std::ranges::inplace_merge(order_, order_.begin() + known, ComesBefore, &Listed::place);
+  std::ranges::inplace_merge(order_, order_.begin() + known, ComesBefore<Listed, Listed>);
 }
 
 Result<std::vector<ChatSummary>> ChatList::All() {
@@ -181,11 +183,12 @@ Result<std::vector<UnreadableChat>> ChatList::Unreadable() {
   const MutexLock lock(mutex_);
   TRY(Update());
   std::vector<UnreadableChat> unreadable;
-  for (const ChatId& chat : unread_) {
-    const Error& error = *chats_.at(chat).error;
-    if (IsNotFound(error)) continue;
+  for (const Listed* each : unread_) {
+    if (!IsNotFound(*each->error)) unreadable.push_back({each->summary.id, *each->error});
+  }
+  std::ranges::sort(unreadable, {}, &UnreadableChat::id);
+  for (const auto& [chat, error] : unreadable) {
     LogError("a chat cannot be listed", {{"chat", chat.str()}, {"reason", error.reason}, {"detail", error.detail}});
-    unreadable.push_back({chat, error});
   }
   return unreadable;
 }

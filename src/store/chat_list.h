@@ -55,10 +55,10 @@ class ChatList {
   using Order = std::vector<Listed*>;
 
   Result<void> Update() REQUIRES(mutex_);
-  Result<void> NoteWhatIsThere() REQUIRES(mutex_);
+  Result<void> NoteWhatIsThere(std::set<ChatId>& changed) REQUIRES(mutex_);
+  void MarkUnread(const std::set<ChatId>& chats) REQUIRES(mutex_);
   void Remove(const std::set<ChatId>& gone) REQUIRES(mutex_);
-  void Read(const std::set<ChatId>& chats) REQUIRES(mutex_);
-  void TakeOutOfOrder(const Listed& chat) REQUIRES(mutex_);
+  void ReadUnread() REQUIRES(mutex_);
   Order::iterator PlaceOf(const ChatPlace& place) REQUIRES(mutex_);
 
   const Source source_;
@@ -68,7 +68,7 @@ class ChatList {
   Mutex mutex_;  // taken before touched_mutex_
   std::unique_ptr<DirectoryWatch> watch_ GUARDED_BY(mutex_);
   std::unordered_map<ChatId, Listed> chats_ GUARDED_BY(mutex_);  // all that are there
-  std::set<ChatId> unread_ GUARDED_BY(mutex_);                   // those of them without a summary
+  Order unread_ GUARDED_BY(mutex_);                              // those of them without a summary, in no order
   Order order_ GUARDED_BY(mutex_);                               // the others, newest first
 };
 
