@@ -7,6 +7,8 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <set>
+#include <string>
 
 #include "base/atomic_write.h"
 #include "base/system.h"
@@ -196,6 +198,27 @@ TEST_CASE("PosixFileSystem: lists entries with their kinds", "[base]") {
   REQUIRE(entries);
   REQUIRE(entries->size() == 2);
   for (const DirectoryEntry& entry : *entries) CHECK(entry.is_directory == (entry.name == "directory"));
+}
+
+TEST_CASE("PosixFileSystem: lists a folder that takes several calls", "[base]") {
+  const TempDirectory folder;
+  PosixFileSystem disk;
+  std::set<std::string> there, listed;
+  for (int i = 0; i < 400; ++i) {
+    const std::string& name = *there.insert(std::string(200, 'x') + std::to_string(i)).first;
+    WriteFile(disk, folder.File(name), "");
+  }
+  const auto entries = disk.ListDirectory(folder.path());
+  REQUIRE(entries);
+  for (const DirectoryEntry& entry : *entries) CHECK(listed.insert(entry.name).second);
+  CHECK(listed == there);
+}
+
+TEST_CASE("PosixFileSystem: reads a file whose size the kernel does not say", "[base]") {
+  const auto maps = PosixFileSystem().ReadFile("/proc/self/maps", 10'000'000);
+  REQUIRE(maps);
+  CHECK(maps->ends_with('\n'));
+  CHECK(maps->find("[stack]") != maps->npos);
 }
 
 TEST_CASE("ReplaceFile: a failure leaves the old content and no temporary file", "[base]") {
