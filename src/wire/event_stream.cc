@@ -52,12 +52,12 @@ iovec Bytes(std::string_view bytes) { return {const_cast<char*>(bytes.data()), b
 EventStream::EventStream(Options options, Callbacks callbacks)
     : options_(std::move(options)),
       callbacks_(std::move(callbacks)),
-      lead_(options_.head),
+      lead_(std::exchange(options_.head, {})),
       offset_(options_.offset),
       chunk_end_(options_.offset),
       live_pending_(options_.live_at.has_value()),
       last_progress_(Clock::now()) {
-  if (!options_.preamble.empty()) lead_ += Framed(options_.preamble);
+  if (!options_.preamble.empty()) lead_ += Framed(std::exchange(options_.preamble, {}));
 }
 
 void EventStream::Begin() {
@@ -172,7 +172,7 @@ void EventStream::FrameChunk(std::uint64_t end, bool last) {
   prefix_sent_ = suffix_sent_ = 0;
   chunk_end_ = end;
   last_chunk_ = last;
-  prefix_ = std::exchange(lead_, {});
+  std::exchange(lead_, {}).swap(prefix_);  // an assignment would keep the room that the head took
   suffix_.clear();
   if (!options_.chunked) return;
   if (end > offset_) {

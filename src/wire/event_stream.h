@@ -98,7 +98,7 @@ class EventStream : public EventLogListener, public std::enable_shared_from_this
   std::size_t Gather(std::array<iovec, 16>& parts) const REQUIRES(mutex_);
   void Consume(std::size_t sent) REQUIRES(mutex_);
 
-  const Options options_;
+  Options options_;  // unchanged, but for head and preamble, which are in lead_ and gone once they are sent
   const Callbacks callbacks_;
   std::atomic<bool> pump_posted_{false};
 

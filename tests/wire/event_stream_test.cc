@@ -1,5 +1,6 @@
 #include "wire/event_stream.h"
 
+#include <malloc.h>
 #include <sys/socket.h>
 
 #include <condition_variable>
@@ -126,6 +127,18 @@ TEST_CASE("EventStream: without chunking the bytes are the log's", "[wire]") {
   CHECK(f.Received() == "HP" + LogText(*f.log));
   f.RunPosted();
   CHECK(f.finished == 1);
+}
+
+TEST_CASE("EventStream: keeps no memory for what it has sent before the log", "[wire]") {
+  constexpr std::size_t kBytes = 50'000;
+  const std::size_t before = ::mallinfo2().uordblks;
+  StreamFixture f({.head = std::string(kBytes, 'h'), .preamble = std::string(kBytes, 'p')});
+  f.stream->Begin();
+  CHECK(f.Received().size() > 2 * kBytes);
+  f.log->Append(0, Answer("a"));
+  f.log->Publish();
+  CHECK(Dechunk(f.Received()) == LogText(*f.log));
+  CHECK(::mallinfo2().uordblks < before + kBytes);
 }
 
 TEST_CASE("EventStream: stream_live stands between replayed and live events", "[wire]") {
