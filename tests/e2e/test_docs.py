@@ -9,6 +9,7 @@ In an ```output block `...` stands for anything within a line and, alone on a li
 one user's home and one server. Only 127.0.0.1:8000 is replaced in them, by the server's address.
 """
 import dataclasses
+import html
 import json
 import os
 import pathlib
@@ -23,12 +24,14 @@ import pytest
 
 from support import schemas
 from support.mcp import server_of
+from support.moving_picture import MovingPicture
 from support.provider import call, text, tools
 from support.server import BINARY, ROOT
 from support.terminal import Terminal
 from support.timing import SLACK, SOON, eventually
 
 README = ROOT / "README.md"
+SESSION = ROOT / "docs" / "pictures" / "session.svg"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "src" / "README.md", *sorted((ROOT / "schemas").glob("*.md"))]
 ADDRESS = "127.0.0.1:8000"
@@ -526,27 +529,63 @@ def test_what_is_said_to_be_missing_is_missing(make_server, make_home, provider,
     MISSING[claim](make_server, make_home, provider)
 
 
-def test_the_session_of_the_readme_is_what_the_client_shows(make_server, provider):
-    """Compares each line of the example from the call to the prompt, and the lines after an answer."""
-    server = make_server(provider)
+def without_the_moment(line):
+    """A line of a terminal, without spaces and without what differs from one session to another."""
+    return re.sub(r"^\S\D*(\d+s.*)?Ctrl-Cstops|:\d+|\d+(s|tokens)\b", "", "".join(line.split()))
+
+
+def test_the_moving_picture_is_what_the_client_shows(make_server, provider):
+    """A session in the client. It is compared with the picture in README.md, which is written only with REPRISE_PICTURES."""
+    providers = {"openai": {"type": "openai", "base_url": provider.url, "api_key": "${TEST_API_KEY}"}}
+    server = make_server(provider, config={"providers": providers, "model": "openai/gpt-5.2"})
     (server.home.workspace / "greet.sh").write_text('#!/bin/sh\necho "Hello"\n')
-    edit = {"path": "greet.sh", "old_text": "Hello", "new_text": "Good morning!"}
-    weekday = {"path": "greet.sh", "old_text": "Hello", "new_text": "Good morning, it is $(date +%A)!"}
-    provider.plan(tools(call("read_file", {"path": "greet.sh"}, "r")), tools(call("edit_file", edit, "e")), tools(call("edit_file", weekday, "w")),
-                  text("greet.sh now says good morning and names the weekday."))
-    example = next(block.text for block in blocks(README) if block.language == "text").splitlines()
-    chat = Terminal(server.home, "chat", "readme", "--url", f"http://127.0.0.1:{server.port}", columns=120, rows=60, NO_COLOR="1")
+
+    def edited(new):
+        return tools(call("edit_file", {"path": "greet.sh", "old_text": "Hello", "new_text": new}, "e"))
+
+    read = tools(call("read_file", {"path": "greet.sh"}, "r"))
+    provider.plan(read, edited("Good morning!"), text("greet.sh says good morning now."),
+                  read, edited("Bonjour !"), text("greet.sh greets in French now."))
+    chat = Terminal(server.home, "chat", "readme", "--url", f"http://127.0.0.1:{server.port}", columns=96, rows=30, TERM="xterm-256color")
+    picture = MovingPicture(chat)
+
+    def say(line):
+        for at in range(0, len(line), 2):
+            chat.type(line[at:at + 2]).ready_for(line[:at + 2].rstrip())
+            picture.take(0.08)
+        chat.say("")
+
     try:
-        chat.until("> ").say(example[0].removeprefix("> ")).until("allow?").answer("n").until("(cancelled)").ready()
-        chat.say("add the weekday too").until("+echo \"Good morning, it is").until("allow?").answer("y")
-        chat.until("names the weekday.").ready().say("/quit")
+        chat.opened().ready()
+        picture.take(1.5)
+        say("the greeting in greet.sh is too cold")
+        chat.until("allow?")
+        picture.take(3)
+        chat.answer("y").until("says good morning now.").ready()
+        picture.take(2.5)
+        say("/edit 1 let greet.sh greet in French")
+        chat.until("put files back?")
+        picture.take(2.5)
+        chat.answer("y").until("allow?")
+        picture.take(3)
+        chat.answer("y").until("in French now.").ready()
+        picture.take(2.5)
+        say("/branches")
+        chat.until("this one").until("int_002")
+        picture.take(2)
+        chat.type("\r").until("is the last one now").ready()
+        picture.take(3)
+        chat.say("/quit")
         assert chat.end() == 0
     finally:
+        print("\n".join(chat.screen))
         chat.kill()
-    shown = chat.text.splitlines()
-    for line in example:
-        if line != "..." and "Ctrl-C stops" not in line:
-            assert any(line.strip() in each for each in shown), f"{line!r} is not shown: {chat.screen}"
+    svg = picture.svg("A session: an approval with a diff, an edit of the first message, two branches")
+    if "REPRISE_PICTURES" in os.environ:
+        SESSION.write_text(svg)
+    stored = SESSION.read_text()
+    drawn = {without_the_moment(html.unescape("".join(re.findall(r"<text[^>]*>([^<]*)</text>", line)))) for line in stored.splitlines()}
+    assert "<script" not in stored and [line for line in picture.lines if without_the_moment(line) not in drawn] == []
 
 
 def test_the_keys_and_answers_of_the_client_are_documented(offline):
