@@ -523,8 +523,9 @@ def test_hostile_servers_do_no_harm(box):
     it.ready("garbage")
     before = it.server.memory_kb()
     for name in ("flood", "notices", "endless"):
-        message = eventually(lambda: (s := it.state(name))["state"] == "failed" and s["message"], f"{name} is ended", 30 * SLACK)
-        assert "floods" in message or "without an end" in message or "does not read" in message
+        message = eventually(lambda: (s := it.state(name))["state"] == "failed" and s["message"], f"{name} is ended", 40 * SLACK)
+        # Under ThreadSanitizer a flood may pass so slowly that only the missing answer is noticed.
+        assert "floods" in message or "without an end" in message or "does not read" in message or SLACK >= 10 and "did not answer" in message
         assert it.ok("scripted__echo", {"text": name}) == name
     assert it.server.memory_kb() - before < 64 * 1024 * SLACK
     names = [name for name in it.tools() if name.startswith("strange__")]

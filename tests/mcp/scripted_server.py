@@ -35,6 +35,13 @@ opened = 0
 large = 0
 
 
+def flood(message):
+    """The same message without an end, as fast as it is read."""
+    many = (json.dumps(message) + "\n").encode() * 1000
+    while True:
+        sys.stdout.buffer.write(many)
+
+
 def send(message):
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
@@ -240,11 +247,9 @@ def main():
                             "serverInfo": {"name": "scripted", "version": "1"}, **({"instructions": ARGUMENT} if MODE == "instructions" else {})})
         elif method == "notifications/initialized":
             if MODE == "flood":
-                while True:
-                    send({"jsonrpc": "2.0", "id": 5, "method": "ping"})
+                flood({"jsonrpc": "2.0", "id": 5, "method": "ping"})
             if MODE == "notices":
-                while True:
-                    send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}})
+                flood({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}})
         elif method == "tools/list":
             list_tools(message)
         elif method == "tools/call":
