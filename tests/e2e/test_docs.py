@@ -31,7 +31,6 @@ from support.terminal import Terminal
 from support.timing import SLACK, SOON, eventually
 
 README = ROOT / "README.md"
-SESSION = ROOT / "docs" / "pictures" / "session.svg"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "src" / "README.md", *sorted((ROOT / "schemas").glob("*.md"))]
 ADDRESS = "127.0.0.1:8000"
@@ -531,13 +530,38 @@ def test_what_is_said_to_be_missing_is_missing(make_server, make_home, provider,
 
 def without_the_moment(line):
     """A line of a terminal, without spaces and without what differs from one session to another."""
-    return re.sub(r"^\S\D*(\d+s.*)?Ctrl-Cstops|:\d+|\d+(s|tokens)\b", "", "".join(line.split()))
+    return re.sub(r"^\S\D*(\d+s.*)?Ctrl-Cstops|:\d+|\d+(s|tokens)\b|\d+-\d+-\d+|\([0-9.]+m?s\)", "", "".join(line.split()))
 
 
-def test_the_moving_picture_is_what_the_client_shows(make_server, provider):
-    """A session in the client. It is compared with the picture in README.md, which is written only with REPRISE_PICTURES."""
-    providers = {"openai": {"type": "openai", "base_url": provider.url, "api_key": "${TEST_API_KEY}"}}
-    server = make_server(provider, config={"providers": providers, "model": "openai/gpt-5.2"})
+class Session:
+    """Somebody at a terminal, and a picture in README.md of what they see, which is written only with REPRISE_PICTURES."""
+
+    def __init__(self, terminal):
+        self.terminal, self.picture = terminal, MovingPicture(terminal)
+
+    def type(self, line):
+        for at in range(0, len(line), 2):
+            self.terminal.type(line[at:at + 2]).ready_for(line[:at + 2].rstrip())
+            self.picture.take(0.08)
+        self.terminal.say("")
+        return self.terminal
+
+    def ends(self, name, title):
+        assert self.terminal.end() == 0
+        file = ROOT / "docs" / "pictures" / f"{name}.svg"
+        if "REPRISE_PICTURES" in os.environ:
+            file.write_text(self.picture.svg(title))
+        stored = file.read_text()
+        drawn = {without_the_moment(html.unescape("".join(re.findall(r"<text[^>]*>([^<]*)</text>", line)))) for line in stored.splitlines()}
+        assert "<script" not in stored and [line for line in self.picture.lines if without_the_moment(line) not in drawn] == []
+
+
+def of_openai(provider):
+    return {"providers": {"openai": {"type": "openai", "base_url": provider.url, "api_key": "${TEST_API_KEY}"}}, "model": "openai/gpt-5.2"}
+
+
+def test_the_session_of_the_readme_is_what_the_client_shows(make_server, provider, open_terminal):
+    server = make_server(provider, config=of_openai(provider))
     (server.home.workspace / "greet.sh").write_text('#!/bin/sh\necho "Hello"\n')
 
     def edited(new):
@@ -546,46 +570,64 @@ def test_the_moving_picture_is_what_the_client_shows(make_server, provider):
     read = tools(call("read_file", {"path": "greet.sh"}, "r"))
     provider.plan(read, edited("Good morning!"), text("greet.sh says good morning now."),
                   read, edited("Bonjour !"), text("greet.sh greets in French now."))
-    chat = Terminal(server.home, "chat", "readme", "--url", f"http://127.0.0.1:{server.port}", columns=96, rows=30, TERM="xterm-256color")
-    picture = MovingPicture(chat)
+    chat = open_terminal(server.home, "chat", "readme", "--url", f"http://127.0.0.1:{server.port}", columns=96, rows=30, TERM="xterm-256color")
+    session = Session(chat)
+    chat.opened().ready()
+    session.picture.take(1.5)
+    session.type("the greeting in greet.sh is too cold").until("allow?")
+    session.picture.take(3)
+    chat.answer("y").until("says good morning now.").ready()
+    session.picture.take(2.5)
+    session.type("/edit 1 let greet.sh greet in French").until("put files back?")
+    session.picture.take(2.5)
+    chat.answer("y").until("allow?")
+    session.picture.take(3)
+    chat.answer("y").until("in French now.").ready()
+    session.picture.take(2.5)
+    session.type("/branches").until("this one").until("int_002")
+    session.picture.take(2)
+    chat.type("\r").until("is the last one now").ready()
+    session.picture.take(3)
+    chat.say("/quit")
+    session.ends("session", "A session: an approval with a diff, an edit of the first message, two branches")
 
-    def say(line):
-        for at in range(0, len(line), 2):
-            chat.type(line[at:at + 2]).ready_for(line[:at + 2].rstrip())
-            picture.take(0.08)
-        chat.say("")
 
-    try:
-        chat.opened().ready()
-        picture.take(1.5)
-        say("the greeting in greet.sh is too cold")
-        chat.until("allow?")
-        picture.take(3)
-        chat.answer("y").until("says good morning now.").ready()
-        picture.take(2.5)
-        say("/edit 1 let greet.sh greet in French")
-        chat.until("put files back?")
-        picture.take(2.5)
-        chat.answer("y").until("allow?")
-        picture.take(3)
-        chat.answer("y").until("in French now.").ready()
-        picture.take(2.5)
-        say("/branches")
-        chat.until("this one").until("int_002")
-        picture.take(2)
-        chat.type("\r").until("is the last one now").ready()
-        picture.take(3)
-        chat.say("/quit")
-        assert chat.end() == 0
-    finally:
-        print("\n".join(chat.screen))
-        chat.kill()
-    svg = picture.svg("A session: an approval with a diff, an edit of the first message, two branches")
-    if "REPRISE_PICTURES" in os.environ:
-        SESSION.write_text(svg)
-    stored = SESSION.read_text()
-    drawn = {without_the_moment(html.unescape("".join(re.findall(r"<text[^>]*>([^<]*)</text>", line)))) for line in stored.splitlines()}
-    assert "<script" not in stored and [line for line in picture.lines if without_the_moment(line) not in drawn] == []
+def test_the_record_of_the_readme_is_what_the_commands_print(make_server, provider, open_terminal):
+    """A chat is a test of the agent: a prompt that has changed is named, and each line of a file has its turn."""
+    server = make_server(provider, config=of_openai(provider))
+    home = server.home
+    (home.user / ".config").symlink_to(home.config)
+    (home.config / "reprise" / "prompt").mkdir(0o700)
+    (home.workspace / "notes.md").write_text("Ann wants a lake.\nBen wants a train.\n")
+
+    def answered(interaction, message, *answers):
+        provider.plan(*answers)
+        turn = server.client.start("trip", message)
+        server.client.approve("trip", interaction, turn.until("approval_required")["approval_id"])
+        turn.finish("COMPLETED")
+
+    answered("int_001", "Where do we go? Put it into trip.md.", tools(call("read_file", {"path": "notes.md"}, "r")),
+             tools(call("write_file", {"path": "trip.md", "content": "# Lake Constance\nFriday: by train\n"}, "w")), text("To Lake Constance, by train."))
+    answered("int_002", "We need a hotel.", tools(call("edit_file", {"path": "trip.md", "old_text": "by train\n", "new_text": "by train\nHotel: by the station\n"}, "e")),
+             text("The hotel by the station."))
+    subprocess.run([str(BINARY), "export", "trip", "--data-dir", home.data, "-o", home.workspace / "suite"], env=home.environment(), check=True, capture_output=True)
+    variables = {"PS1": "$ ", "REPRISE_CONFIG": str(home.path / "server.json"), "REPRISE_DATA_DIR": str(home.data), "REPRISE_WORKSPACE": str(home.workspace),
+                 "PATH": f"{BINARY.parent}:{os.environ['PATH']}"}
+    shell = open_terminal(home, "--norc", "--noprofile", program="/bin/bash", columns=114, rows=18, TERM="xterm-256color", **variables)
+    session = Session(shell)
+
+    def run(line, seconds):
+        session.type(line).until("\n$ ")
+        session.picture.take(seconds)
+
+    shell.until("$ ").say("umask 077; cd workspace; clear")
+    shell.until("$ ")
+    run("reprise test suite", 2)
+    run("echo 'You are a pirate. Never use tools.' > ~/.config/reprise/prompt/10-rules.md", 1)
+    run("reprise test suite", 4)
+    run("reprise blame trip.md", 4)
+    shell.say("exit")
+    session.ends("record", "The record: a recorded chat passes, names a changed prompt, and tells who wrote each line")
 
 
 def test_the_keys_and_answers_of_the_client_are_documented(offline):

@@ -42,7 +42,7 @@ def drawn(row, columns):
             more = "".join(name for name, on in ((' font-weight="bold"', bold), (' font-style="italic"', italics), (' text-decoration="underline"', underscore)) if on)
             fill = "" if front == COLOURS["default"] else f' fill="{front}"'
             first += len(text) - len(text.lstrip())
-            text = text.strip()
+            text = text.strip().replace(" ", "\u00a0")  # several of them would be drawn as one
             runs += f'<text x="{first * WIDTH:g}" y="14" textLength="{len(text) * WIDTH:g}"{fill}{more}>{html.escape(text, quote=False)}</text>'
     return grounds + runs
 
@@ -72,7 +72,7 @@ class MovingPicture:
         out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height}" width="{width:g}" height="{height}" role="img">',
                f"<title>{html.escape(title)}</title>",
                f'<rect width="100%" height="100%" rx="10" fill="{GROUND}"/>',
-               f'<g fill="{COLOURS["default"]}" font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,monospace" font-size="14" style="white-space:pre">']
+               f'<g fill="{COLOURS["default"]}" font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,monospace" font-size="14">']
         for row in range(self.rows):
             began, at = 0.0, 0.0
             for number, (seconds, rows) in enumerate(self.frames):

@@ -23,13 +23,13 @@ QUIET = 0.6  # seconds; a key pressed sooner after a question appeared does not 
 
 
 class Terminal:
-    def __init__(self, home, *arguments, columns=200, rows=50, **environment):
+    def __init__(self, home, *arguments, program=BINARY, columns=200, rows=50, **environment):
         self.pid, self.fd = pty.fork()
         size = struct.pack("HHHH", rows, columns, 0, 0)
         if self.pid == 0:
             fcntl.ioctl(0, termios.TIOCSWINSZ, size)
             os.chdir(home.path)
-            os.execve(str(BINARY), ["reprise", *map(str, arguments)], home.environment(**{"TERM": "xterm", "LC_ALL": "C.UTF-8", **environment}))
+            os.execve(str(program), [os.path.basename(program), *map(str, arguments)], home.environment(**{"TERM": "xterm", "LC_ALL": "C.UTF-8", **environment}))
         self.columns, self.rows = columns, rows
         self.first_size = (rows, columns)
         self.resized = []  # (bytes before it, new size)
