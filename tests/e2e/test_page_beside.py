@@ -152,7 +152,7 @@ def test_the_map_leads_to_any_message(make_server, provider, browse):
     page.until_text("answer", "answer 3")
     page.press("open-beside")
     page.press("beside-map")
-    assert [each.text.split("\n")[0] for each in page.all("map-turn")] == [f"question {n}" for n in range(4)]
+    page.until(lambda: [each.text.split("\n")[0] for each in page.all("map-turn")] == [f"question {n}" for n in range(4)], "the map")
     page.all("map-turn")[1].click()
     page.until(lambda: page.css(".turn.found[data-interaction=int_002]"), "the turn")
     page.press("close-beside")

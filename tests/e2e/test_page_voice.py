@@ -26,7 +26,8 @@ def page(make_server, provider, talker, browse):  # noqa: F811
 def speak(page):
     page.press("talk")
     page.until(lambda: page.one("talk").get_attribute("data-state") == "recording", "the recording")
-    page.script("window.recorded = 0; setTimeout(() => { window.recorded = 1; }, 300)")
+    # Chromium's microphone beeps every half second.
+    page.script("window.recorded = 0; setTimeout(() => { window.recorded = 1; }, 600)")
     page.until(lambda: page.script("return window.recorded") == 1, "something to hear")
     page.press("talk")
 
