@@ -204,8 +204,7 @@ bool ParseStrictly(std::string_view text, Builder& builder, bool ignores_comment
 
 // Whether `text` is JSON. If so, `built` tells whether the builder accepted it.
 bool ParseFast(std::string_view text, Builder& builder, bool& built) {
-  // Empty is perhaps a null pointer, which the parser must not get. Its later versions skip a byte order mark.
-  if (text.empty() || text.starts_with(kMarkBeforeJson)) return false;
+  if (text.empty() || text.starts_with(kMarkBeforeJson)) return false;  // perhaps null; simdjson 3.11 skips the mark
   static thread_local simdjson::dom::parser kept;
   simdjson::dom::parser large;
   const bool is_short = text.size() <= kShortText;
