@@ -64,7 +64,14 @@ Result<void> ServerLink::Reach(const std::string& cwd) {
   return connected;
 }
 
+// A server that cannot be used as it was asked for is not kept, so that the next call does not find it reached.
 Result<void> ServerLink::Connect() {
+  auto connected = TakeServer();
+  if (!connected) server_.reset();
+  return connected;
+}
+
+Result<void> ServerLink::TakeServer() {
   server_ = TRY(ConnectTo(*std::exchange(found_, std::nullopt), options_));
   // One that this client has just started works where the client does. To list its tools it would first try its
   // sandbox, which takes longer than all else until the prompt.
@@ -73,11 +80,7 @@ Result<void> ServerLink::Connect() {
     workspace_ = TRY(WorkspaceOf(options_));
   } else {
     const auto said = server_->Call("GET", "/tools");
-    if (!said) {
-      Error error = NotAnswering(said.error(), *server_);
-      server_.reset();
-      return Fail(std::move(error));
-    }
+    if (!said) return Fail(NotAnswering(said.error(), *server_));
     workspace_ = TextMember(*said, "workspace");
     approval_mode_ = TextMember(*said, "approval_mode");
   }

@@ -72,6 +72,7 @@ class ServerLink {
   Result<void> ResolveModel();
   void SetModel();
   Result<void> Connect();
+  Result<void> TakeServer();
 
   const Flags flags_;
   const Environment environment_;

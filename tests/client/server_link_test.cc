@@ -72,5 +72,24 @@ TEST_CASE("ServerLink: a request that reaches no server fails as never reached, 
   CHECK(answer.error().message.find(url) != std::string::npos);
 }
 
+TEST_CASE("ServerLink: a server without the wanted model stays unreached", "[client]") {
+  ScriptedServer server([](ScriptedConnection& connection) {
+    while (const auto request = connection.ReadRequest()) {
+      const bool is_list = request->target == "/models";
+      connection.SendResponse("200 OK", "application/json",
+                              is_list ? R"({"models":[{"name":"a/mini"},{"name":"b/mini"}]})" : "{}");
+    }
+  });
+  ServerLink link({{"model", "mini"}}, [](const std::string&) { return std::nullopt; },
+                  RunningServer{.url = server.Url("")}, {});
+  for (int i = 0; i < 2; ++i) {
+    CAPTURE(i);
+    const auto reached = link.Reach("");
+    REQUIRE(!reached);
+    CHECK(reached.error().message.find("a/mini, b/mini") != std::string::npos);
+    CHECK(!link.is_reached());
+  }
+}
+
 }  // namespace
 }  // namespace reprise::server_link_test
