@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "base/json.h"
@@ -56,12 +57,10 @@ class TerminalTool {
   void Finished(const std::string& id, const Json& status, const Json& response);
   void Fail(const std::string& id, const Json& response);
   int Ask(const char* method, const std::string& terminal, SessionClient::Answered answered);
-  // Releases the terminal without waiting for the responses.
-  void End(const std::string& terminal, bool kill);
 
   SessionClient& client_;
   const std::string session_, cwd_;
-  std::map<std::string, Running> running_;  // by the ids of calls
+  std::map<std::string, std::shared_ptr<Running>> running_;  // by the ids of calls
 };
 
 }  // namespace reprise::acp
