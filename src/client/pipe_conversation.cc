@@ -136,7 +136,7 @@ class PipeConversation {
   void Say(const std::string& message, Json body = Json::object()) {
     body["user_message"] = message;
     if (!link_.folder().empty()) body["workspace"] = link_.folder();  // refused if the chat works elsewhere
-    Exchange(path_ + "/interactions", std::move(body));
+    Exchange(path_ + "/interactions", body);
   }
 
   void Undo(const Json& files) {
@@ -215,10 +215,12 @@ class PipeConversation {
   }
 
   // --- a run, from its first event to its last
-  void Exchange(const std::string& path, Json body) {
-    body.update(link_.RunOptions(model_));
+  // `body` comes before the options of all runs.
+  void Exchange(const std::string& path, const Json& body) {
+    Json whole = link_.RunOptions(model_);
+    whole.update(body);
     RunStream run(link_.server(), chat_);
-    run.Start(path, std::move(body));
+    run.Start(path, std::move(whole));
     Follow(run);
   }
 
@@ -514,9 +516,6 @@ class PipeConversation {
   bool may_skip_ = false;
 };
 
-// --- a run that was found --------------------------------------------------------------------------------------
-// --- a run, from its first event to its last -------------------------------------------------------------------
-// --- questions -------------------------------------------------------------------------------------------------
 }  // namespace
 
 int RunPipeConversation(ServerLink& link, TerminalInput& input, const ChatId& chat, std::string model, bool json,

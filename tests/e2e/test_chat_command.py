@@ -25,6 +25,16 @@ def test_a_conversation(server, provider):
     assert [i["user_message"] for i in server.client.history("c")["interactions"]] == ["better"]
 
 
+def test_a_commands_model_comes_before_that_of_the_command_line(server, provider):
+    own = server.home.config / "reprise" / "commands"
+    own.mkdir(mode=0o700)
+    (own / "fix.md").write_text("---\nmodel: test/other\n---\nFix $1.\n")
+    (own / "fix.md").chmod(0o600)
+    provider.plan(text("done"), text("hi"))
+    assert chat(server, ["/fix it", "hello"], "--model", "test/scripted")[0] == 0
+    assert [r.body["model"] for r in provider.requests] == ["other", "scripted"]
+
+
 def test_tools_and_approvals(server, provider):
     for number in range(4):
         provider.plan(tools(call("write_file", {"path": f"f{number}.txt", "content": "1"}, f"w{number}")), text("done"))
