@@ -297,10 +297,6 @@ class McpBridge {
   std::vector<Json> ungreeted_;                 // messages that wait for a session
 };
 
-// --- from the client ---------------------------------------------------------------------------------------------
-
-// --- from the server ---------------------------------------------------------------------------------------------
-
 }  // namespace
 
 Exited RunBridge(const CommandLine& line, const Environment& environment) {

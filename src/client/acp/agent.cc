@@ -472,12 +472,6 @@ class Agent final : public SessionClient {
   std::string follow_;    // the session whose run is followed after the answer
 };
 
-// --- messages ----------------------------------------------------------------------------------------------------
-
-// --- methods -----------------------------------------------------------------------------------------------------
-
-// --- settings ----------------------------------------------------------------------------------------------------
-
 }  // namespace
 
 int RunAgent(ServerLink& link, int in, int out) { return Agent(link, in, out).Run(); }
