@@ -20,6 +20,7 @@
 #include "crypto/jwe.h"
 #include "domain/codec.h"
 #include "store/chat_files.h"
+#include "store/file_blob_store.h"
 #include "store/file_interaction_store.h"
 #include "store/incoming_chats.h"
 #include "store/record.h"
@@ -132,6 +133,7 @@ class Conversion {
     const auto bucket = ChatBucket::OpenToRead(options_, counter.stop_token());
     SealedFileStore files(
         {.root = options_.data_dir, .keys = keys.from, .file_system = Disk(), .bucket = FilesOf(bucket)});
+    FileBlobStore blobs(options_.data_dir, keys.from, Disk());
     const auto wanted = TRY(Wanted());
     Progress progress(counter, environment_);
     auto target =
@@ -143,8 +145,11 @@ class Conversion {
     for (const ChatId& chat : wanted) {
       auto whole = WholeChat(**from, chat);
       if (!whole && whole.error().code == ErrorCode::kNotFound && line_.all_chats) continue;  // empty, or deleted
-      auto added = whole.and_then(
-          [&](IncomingChat& found) { return AddFiles(files, found).and_then([&] { return target->Add(found); }); });
+      auto added = whole.and_then([&](IncomingChat& found) {
+        return AddFiles(files, found).and_then([&] { return AddBlobs(blobs, found); }).and_then([&] {
+          return target->Add(found);
+        });
+      });
       if (progress.interrupted()) break;
       if (!added) {
         const Error error = whole ? added.error() : NotThere(whole.error(), {chat, std::nullopt}, options_.data_dir);

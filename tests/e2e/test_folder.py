@@ -473,6 +473,20 @@ def test_decrypt_and_encrypt_of_chats_and_files(folder):
     folder("encrypt", plain / "alpha" / "chat.json", status=1)
 
 
+def test_a_copied_chat_keeps_the_contents_of_changed_files(folder):
+    folder.provider.plan(tools(call("write_file", {"path": "w.txt", "content": "one"})), text("ok"))
+    folder.server.client.turn("gamma", "write it", approval_mode="approve_all")
+    index_is_written(folder)
+    plain, sealed = folder.home.path / "plain", folder.home.path / "sealed"
+    folder("decrypt", "gamma", "--output", plain)
+    folder("encrypt", "gamma", "--output", sealed, data=plain)
+    kept = list((folder.home.data / "gamma" / "blobs").iterdir())
+    assert kept
+    for copy in (plain, sealed):
+        assert len(list((copy / "gamma" / "blobs").iterdir())) == len(kept)
+    assert folder.verify(data=sealed)[1] == {}
+
+
 def test_a_damaged_chat_is_not_converted_and_the_others_are(folder):
     index_is_written(folder)
     path = folder.home.checkpoint_file("alpha", "int_002")
