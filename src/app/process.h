@@ -13,9 +13,9 @@ namespace reprise {
 // Protects this process's memory, which holds keys: no core dumps (nor of children), no debugger of the same user.
 void HideMemory();
 
-// Prepares this process for many connections: descriptors up to the hard limit, SIGPIPE and SIGXFSZ ignored, few heap
-// arenas. Leaves the umask alone, for files made by tools and commands; private files are created private. Call it
-// before any thread starts.
+// Prepares this process for many connections: descriptors up to the hard limit, SIGPIPE ignored, few heap arenas.
+// Leaves the umask alone, for files made by tools and commands; private files are created private. Call it before any
+// thread starts.
 void PrepareProcess();
 
 // SIGINT and SIGTERM as values: blocked from construction on, in every thread that starts later. Construct it before

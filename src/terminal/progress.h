@@ -26,9 +26,9 @@ struct LongTask {
 std::string ProgressText(const LongTask& task, std::uint64_t steps_done, std::chrono::milliseconds elapsed,
                          std::size_t columns);
 
-// While it lives, a terminal at stderr shows the progress of a WorkCounter: one line, drawn at most ten times a second,
-// and only after 0.3 seconds. Print, Warn and the log remove it before they write (ProgressPause). Draws nothing on a
-// pipe, on a dumb terminal, or in the background.
+// While it lives, a terminal at stderr shows the progress of a WorkCounter: one line, drawn at most 30 times a second,
+// and only after 30 milliseconds. Print, Warn and the log remove it before they write (ProgressPause). Draws nothing on
+// a pipe, on a dumb terminal, or in the background.
 //
 // Even without a terminal, SIGINT, SIGTERM and SIGHUP remove the line and stop the work at its next step, so that it
 // leaves nothing half-made; End passes the signal on. A second signal ends the process at once. One at a time; make it
