@@ -134,9 +134,13 @@ Exited ReplayChat(ChatReader& reader, const RecordReference& what, const Command
       return FindDrift(interaction, bodies, agent, executor);
     };
   }
+  const auto replay = [&](const Interaction& interaction) -> int {
+    const int outcome = Replay(interaction, line, drifts);
+    return outcome == kExitOk && !CheckRequests(interaction, bodies) ? kExitFailure : outcome;
+  };
   if (what.interaction) {
     const auto interaction = store.LoadInteraction(what.chat, *what.interaction);
-    return interaction ? Replay(*interaction, line, drifts) : Complain(NotThere(interaction.error(), what, folder));
+    return interaction ? replay(*interaction) : Complain(NotThere(interaction.error(), what, folder));
   }
   const auto chat = store.LoadChat(what.chat);
   if (!chat) return Complain(NotThere(chat.error(), what, folder));
@@ -145,8 +149,8 @@ Exited ReplayChat(ChatReader& reader, const RecordReference& what, const Command
   for (const Interaction& each : chat->interactions) {
     // One by one, because a long chat loads without their states.
     const auto interaction = store.LoadInteraction(what.chat, each.id);
-    const int outcome = interaction ? Replay(*interaction, line, drifts) : Complain(interaction.error());
-    if (outcome != kExitOk || !CheckRequests(*interaction, bodies)) status = kExitFailure;
+    const int outcome = interaction ? replay(*interaction) : Complain(interaction.error());
+    if (outcome != kExitOk) status = kExitFailure;
   }
   ComplainOfDamage(*chat);
   return status;

@@ -314,8 +314,9 @@ def test_a_record_that_does_not_add_up_is_named(make_server, provider):
     again.check_records = again.check_files = False
     again.client.get("/chats/c/interactions/int_001/requests/0").error(422)
     again.client.get("/chats/c/interactions/int_002/requests/0").error(422)
-    status, _, err = reprise(server.home, "replay", "c", "--plain", "--data-dir", server.home.data)
-    assert status == 1 and "c/int_001: request 0: " in err
+    for what in ("c", "c/int_001"):
+        status, _, err = reprise(server.home, "replay", what, "--plain", "--data-dir", server.home.data)
+        assert status == 1 and "c/int_001: request 0: " in err
 
 
 def test_chats_of_an_earlier_version_say_that_nothing_is_on_record(make_server, provider):
