@@ -67,6 +67,7 @@ class ModelsApart final : public ModelDirectory {
   Result<Resolved> Resolve(std::string_view name) const override { return models_->Resolve(name); }
   const std::string& default_model() const override { return models_->default_model(); }
   std::vector<Entry> List() const override { return models_->List(); }
+  std::vector<LeftOutTool> LeftOutTools() const override { return models_->LeftOutTools(); }
 
  private:
   CurlTransport transport_;

@@ -59,6 +59,13 @@ class ExtendedModels final : public ModelDirectory {
     }
     return all;
   }
+  std::vector<LeftOutTool> LeftOutTools() const override {
+    std::vector<LeftOutTool> all = configured_->LeftOutTools();
+    for (const auto& [provider, client] : own_) {
+      for (LeftOutTool& each : client->LeftOutTools()) all.push_back(std::move(each));
+    }
+    return all;
+  }
 
  private:
   const std::unique_ptr<ModelDirectory> configured_;

@@ -27,6 +27,7 @@ struct Player : ModelClient {
     done(ModelResponse());
   }
   std::vector<std::string> KnownModels() const override { return {"small"}; }
+  std::vector<LeftOutTool> LeftOutTools() const override { return {{"dice", "small", "it has a hole"}}; }
 };
 
 Options In(const TempDirectory& folder) {
@@ -57,6 +58,7 @@ TEST_CASE("Server: a program runs turns with its own model and tool, and goes on
     CHECK(ended->final_agent_state->messages.back().content == "small has 4");
     CHECK(ended->model == "player/small");
     CHECK((*server)->engine().models().Resolve("offline"));
+    CHECK((*server)->engine().models().LeftOutTools() == Player().LeftOutTools());
     CHECK((*server)->engine().models().Resolve("nobody/x").error().reason == "unknown_model");
     CHECK((*server)->Run(kChat, {.user_message = "x", .model = "nobody/x"}).error().reason == "unknown_model");
   }
