@@ -50,7 +50,7 @@ SealedList::SealedList(const Kind& kind, Place place) : kind_(kind), place_(std:
     LogWarning("what people have set in the page cannot be read",
                {{"list", kind_.words}, {"detail", kept.error().message}});
   }
-  entries_ = std::make_shared<const Json>(kept ? *std::move(kept) : Json::object());
+  if (kept) entries_ = *std::move(kept);
 }
 
 Result<void> SealedList::CheckWritable() const {
@@ -60,7 +60,7 @@ Result<void> SealedList::CheckWritable() const {
 
 Result<void> SealedList::CheckChange(const Json& entries) const {
   TRY(CheckWritable());
-  if (entries.size() > kMostInList && entries.size() > entries_->size()) {
+  if (entries.size() > kMostInList && entries.size() > entries_.size()) {
     return Fail(Reason::kInvalidMember, std::string("there are too many ") + kind_.words);
   }
   return {};
@@ -69,7 +69,7 @@ Result<void> SealedList::CheckChange(const Json& entries) const {
 Result<void> SealedList::Write(Json entries) {
   TRY(CheckChange(entries));
   TRY(WriteList(place_.disk, kind_, place_.data_dir, place_.keys.get(), entries));
-  entries_ = std::make_shared<const Json>(std::move(entries));
+  entries_ = std::move(entries);
   return {};
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -35,7 +35,7 @@ class SealedList {
   SealedList(const Kind& kind, Place place);
 
   bool is_sealed() const { return place_.keys != nullptr; }
-  const Json& entries() const { return *entries_; }
+  const Json& entries() const { return entries_; }
   // kConflict if the file could not be read.
   Result<void> CheckWritable() const;
   // Replaces the entries, durably. Those of the file that are not in use stay as they are only if they are passed, too.
@@ -50,7 +50,7 @@ class SealedList {
 
   const Kind kind_;
   const Place place_;
-  std::shared_ptr<const Json> entries_;
+  Json entries_ = Json::object();
   std::optional<Error> unread_;  // why the file could not be read
 };
 

@@ -16,12 +16,6 @@
 namespace reprise {
 namespace {
 
-std::vector<Json> WaitingOf(const Json& waiting, const char* name) {
-  const auto list = waiting.find(name);
-  if (list == waiting.end() || !list->is_array()) return {};
-  return {list->begin(), list->end()};
-}
-
 std::string WhereOf(const Json& asked) {
   return VisibleLine(TextMember(asked, "chat_id") + "/" + TextMember(asked, "interaction_id"));
 }
@@ -52,7 +46,7 @@ void PrintInput(const Json& asked) {
 }
 
 int PrintWaiting(const Json& waiting) {
-  const auto approvals = WaitingOf(waiting, "approvals"), inputs = WaitingOf(waiting, "inputs");
+  const Json &approvals = MemberOf(waiting, "approvals"), &inputs = MemberOf(waiting, "inputs");
   if (approvals.empty() && inputs.empty()) Print("nothing waits for you\n");
   bool first = true;
   const auto apart = [&first] {
@@ -77,13 +71,13 @@ Error NoSuchApproval(const std::string& id, const ServerClient& server) {
 
 int AnswerApproval(ServerClient& server, const CommandLine& line, const Json& waiting) {
   const std::string& id = line.argument;
-  for (const Json& asked : WaitingOf(waiting, "inputs")) {
+  for (const Json& asked : MemberOf(waiting, "inputs")) {
     if (TextMember(asked, "request_id") != id) continue;
     return Misused(id + " is a question, not an approval: `reprise chat " + TextMember(asked, "chat_id") +
                    "` answers it");
   }
   Json shown;
-  for (const Json& asked : WaitingOf(waiting, "approvals")) {
+  for (const Json& asked : MemberOf(waiting, "approvals")) {
     if (TextMember(asked, "approval_id") == id) shown = asked;
   }
   Json body = {{"approved", line.answer != "no"}};

@@ -224,9 +224,7 @@ struct Deleted {
 };
 std::vector<Deleted> EntriesOf(const Json& trash) {
   std::vector<Deleted> entries;
-  const auto list = trash.find("entries");
-  if (list == trash.end() || !list->is_array()) return entries;
-  for (const Json& each : *list) {
+  for (const Json& each : MemberOf(trash, "entries")) {
     Deleted entry{.id = TextMember(each, "id"),
                   .chat = TextMember(each, "chat_id"),
                   .deleted_at = TextMember(each, "deleted_at"),

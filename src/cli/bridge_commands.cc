@@ -30,7 +30,6 @@ namespace reprise {
 namespace {
 
 constexpr int kMaxDepth = kMaxJsonDepth + 16;
-constexpr int kLastWordsMs = 1000;  // for output that is unread when the client closes its end
 constexpr std::size_t kMostRelays = 100;
 constexpr const char* kInitialize = "initialize";
 
@@ -66,8 +65,7 @@ class McpBridge {
       if (channel_.input_ended()) break;
       Wait();
     }
-    pollfd out{channel_.out(), POLLOUT, 0};
-    while (channel_.has_unsent() && ::poll(&out, 1, kLastWordsMs) > 0) channel_.Flush();
+    channel_.FlushLast();
     return kExitOk;
   }
 

@@ -34,7 +34,6 @@
 #include "reprise/result.h"
 #include "terminal/console.h"
 #include "terminal/key_table.h"
-#include "terminal/question_text.h"
 #include "terminal/run_text.h"
 #include "terminal/terminal_input.h"
 
@@ -61,12 +60,8 @@ void TellAll(const RunState& state, const std::string& chat, bool has_cancelled,
 
 // Says how to answer the question, which stays open.
 int TellQuestion(const PendingQuestion& question, const std::string& chat) {
-  const auto* const approval = std::get_if<PendingApproval>(&question);
-  const std::string what =
-      approval != nullptr
-          ? "an approval is needed: " + CallLabel(approval->request.tool_name, approval->request.tool_input)
-          : "an answer is needed: " + std::get<PendingInput>(question).request.question;
-  Warn(VisibleLine(what) + " (`reprise --chat " + chat + "` asks you)");
+  const std::string needed = std::holds_alternative<PendingApproval>(question) ? "an approval" : "an answer";
+  Warn(VisibleLine(needed + " is needed: " + AskedBy(question)) + " (`reprise --chat " + chat + "` asks you)");
   return kExitFailure;
 }
 
@@ -152,6 +147,7 @@ Result<std::string> AllOfStandardInput() {
     text.append(bytes.data(), size);
     if (text.size() > kMost) return Fail(ErrorCode::kTooLarge, "standard input has more than 16 MiB");
   }
+  if (std::ferror(stdin) != 0) return Fail(ErrorCode::kIo, "standard input cannot be read");
   while (text.ends_with('\n')) text.pop_back();
   return text;
 }

@@ -26,32 +26,27 @@ Result<Json> ConfiguredModels(const Options& options) {
 
 std::string Abilities(const Json& model) {
   std::string text;
-  const auto abilities = model.find("abilities");
-  if (abilities == model.end() || !abilities->is_object()) return text;
-  for (const auto& [name, has] : abilities->items()) {
+  for (const auto& [name, has] : MemberOf(model, "abilities").items()) {
     if (has == true) text += (text.empty() ? "  " : ", ") + VisibleLine(name);
   }
   return text;
 }
 
 std::string Prices(const Json& model) {
-  const auto prices = model.find("prices");
-  if (prices == model.end() || !prices->is_object() || !prices->contains("input") || !prices->contains("output")) {
-    return {};
-  }
+  const Json& prices = MemberOf(model, "prices");
+  if (!prices.contains("input") || !prices.contains("output")) return {};
   const auto amount = [&](const char* of) {
-    std::string text = DumpJson((*prices)[of]);
+    std::string text = DumpJson(prices[of]);
     return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
   };
   return "  " + amount("input") + "/" + amount("output") + " per million";
 }
 
 void PrintModels(const Json& listed) {
-  const auto models = listed.find("models");
-  if (models == listed.end() || !models->is_array()) return;
+  const Json& models = MemberOf(listed, "models");
   std::size_t width = 0;
-  for (const Json& model : *models) width = std::max(width, TextMember(model, "name").size());
-  for (const Json& model : *models) {
+  for (const Json& model : models) width = std::max(width, TextMember(model, "name").size());
+  for (const Json& model : models) {
     const std::string name = TextMember(model, "name");
     std::string text = VisibleLine(name), notes;
     const auto window = model.find("context_window");

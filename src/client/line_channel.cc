@@ -71,4 +71,10 @@ void LineChannel::Flush() {
   }
 }
 
+void LineChannel::FlushLast() {
+  constexpr int kMostWaitMs = 1000;
+  pollfd out{out_, POLLOUT, 0};
+  while (has_unsent() && ::poll(&out, 1, kMostWaitMs) > 0) Flush();
+}
+
 }  // namespace reprise

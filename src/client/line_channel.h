@@ -31,6 +31,8 @@ class LineChannel {
   // Queues the message; Flush writes as much as `out` accepts without blocking.
   void Send(const Json& message);
   void Flush();
+  // Writes all, as long as `out` takes some within a second each time: the client has closed its end, and may read on.
+  void FlushLast();
   bool has_unsent() const { return written_ < unsent_.size(); }
   // The reader is slow, so callers that can wait should not send more.
   bool is_crowded() const { return unsent_.size() - written_ > kManyUnsent; }

@@ -6,6 +6,7 @@
 #include "base/system.h"
 #include "base/terminal_text.h"
 #include "domain/codec.h"
+#include "terminal/question_text.h"
 
 namespace reprise {
 namespace {
@@ -58,6 +59,12 @@ std::vector<PendingQuestion> QuestionsIn(const Json& waiting) {
 
 bool Has(const std::vector<PendingQuestion>& questions, const std::string& id) {
   return std::ranges::any_of(questions, [&](const PendingQuestion& each) { return QuestionId(each) == id; });
+}
+
+std::string AskedBy(const PendingQuestion& question) {
+  const auto* const approval = std::get_if<PendingApproval>(&question);
+  return approval != nullptr ? CallLabel(approval->request.tool_name, approval->request.tool_input)
+                             : std::get<PendingInput>(question).request.question;
 }
 
 std::string RunPath(const InteractionRef& run) {

@@ -26,6 +26,8 @@ std::string SayRunning(const Json& interaction);
 // The questions in the answer of GET /approvals.
 std::vector<PendingQuestion> QuestionsIn(const Json& waiting);
 bool Has(const std::vector<PendingQuestion>& questions, const std::string& id);
+// The call that asks to be allowed, in a few words, or the question.
+std::string AskedBy(const PendingQuestion& question);
 // "/chats/ID/interactions/ID"
 std::string RunPath(const InteractionRef& run);
 

@@ -14,7 +14,6 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "client/run_stream.h"
-#include "terminal/question_text.h"
 #include "terminal/wrapped_text.h"
 
 namespace reprise {
@@ -71,10 +70,7 @@ std::string WaitingIn(ServerClient& server, const std::string& chat) {
   std::erase_if(questions, [&](const PendingQuestion& each) { return QuestionRun(each).chat_id.str() == chat; });
   if (questions.empty()) return {};
   if (questions.size() > 1) return Counted(questions.size(), "question") + " wait in other chats (/approvals)";
-  const auto* const approval = std::get_if<PendingApproval>(&questions.front());
-  const std::string asked = approval != nullptr ? CallLabel(approval->request.tool_name, approval->request.tool_input)
-                                                : std::get<PendingInput>(questions.front()).request.question;
-  return "another chat asks: " + Shortened(VisibleLine(asked), kShownQuestion) + " (/approvals)";
+  return "another chat asks: " + Shortened(VisibleLine(AskedBy(questions.front())), kShownQuestion) + " (/approvals)";
 }
 
 // Looks at the newest chats only: those that run have just changed.

@@ -14,7 +14,6 @@
 #include "client/answers.h"
 #include "client/terminal_client.h"
 #include "terminal/menu.h"
-#include "terminal/question_text.h"
 #include "terminal/wrapped_text.h"
 
 namespace reprise {
@@ -22,12 +21,6 @@ namespace {
 
 constexpr int kRowsOfOneListed = 5;  // of the terminal, for each question of the list
 constexpr std::size_t kLeastListed = 2, kMostListed = 9;
-
-std::string TitleOf(const PendingQuestion& question) {
-  const auto* const approval = std::get_if<PendingApproval>(&question);
-  return approval != nullptr ? CallLabel(approval->request.tool_name, approval->request.tool_input)
-                             : std::get<PendingInput>(question).request.question;
-}
 
 }  // namespace
 
@@ -63,7 +56,7 @@ std::vector<std::string> TerminalClient::QuestionList() {
     const auto* const approval = std::get_if<PendingApproval>(&each);
     std::string details = approval != nullptr ? approval->request.agent : "";
     if (asks_from_list_) details = QuestionRun(each).chat_id.str();
-    items.push_back({.name = TitleOf(each), .details = std::move(details), .line = {}});
+    items.push_back({.name = AskedBy(each), .details = std::move(details), .line = {}});
   }
   const auto room = static_cast<std::size_t>(screen_.rows() / kRowsOfOneListed);
   const std::string keys = style_.Paint(Style::kDim, " · Up and Down choose");

@@ -1,6 +1,7 @@
 """`reprise chat`: the terminal client, fed through a pipe."""
 import http.server
 import json
+import os
 import signal
 import subprocess
 import threading
@@ -134,6 +135,10 @@ def test_no_server_and_wrong_usage(server):
     assert wrong.returncode == 2
     gone = subprocess.run([str(BINARY), "chat", "--url", "http://127.0.0.1:1"], capture_output=True, check=False, stdin=subprocess.DEVNULL)
     assert gone.returncode == 1 and gone.stderr.startswith(b"reprise: ")
+    folder = os.open("/", os.O_RDONLY)
+    unread = subprocess.run([str(BINARY), "-p", "x", "--url", f"http://127.0.0.1:{server.port}"], capture_output=True, check=False, stdin=folder)
+    os.close(folder)
+    assert unread.returncode == 1 and b"standard input cannot be read" in unread.stderr
 
 
 def test_a_chat_for_one_message_goes_to_the_trash(server, provider):

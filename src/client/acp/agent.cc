@@ -29,7 +29,6 @@ namespace {
 
 constexpr int kProtocolVersion = 1;
 constexpr int kMaxMessageDepth = kMaxJsonDepth + 16;
-constexpr int kLastWordsMs = 1000;  // for unsent messages when the client closes its end
 constexpr const char* kAuthMethod = "configuration";
 
 struct Mode {
@@ -78,8 +77,7 @@ class Agent final : public SessionClient {
       if (channel_.input_ended()) break;
       Wait();
     }
-    pollfd out{channel_.out(), POLLOUT, 0};
-    while (channel_.has_unsent() && ::poll(&out, 1, kLastWordsMs) > 0) channel_.Flush();
+    channel_.FlushLast();
     return kExitOk;
   }
 
