@@ -46,7 +46,7 @@ void PrintInput(const Json& asked) {
 }
 
 int PrintWaiting(const Json& waiting) {
-  const Json &approvals = MemberOf(waiting, "approvals"), &inputs = MemberOf(waiting, "inputs");
+  const Json &approvals = ListedIn(waiting, "approvals"), &inputs = ListedIn(waiting, "inputs");
   if (approvals.empty() && inputs.empty()) Print("nothing waits for you\n");
   bool first = true;
   const auto apart = [&first] {
@@ -71,13 +71,13 @@ Error NoSuchApproval(const std::string& id, const ServerClient& server) {
 
 int AnswerApproval(ServerClient& server, const CommandLine& line, const Json& waiting) {
   const std::string& id = line.argument;
-  for (const Json& asked : MemberOf(waiting, "inputs")) {
+  for (const Json& asked : ListedIn(waiting, "inputs")) {
     if (TextMember(asked, "request_id") != id) continue;
     return Misused(id + " is a question, not an approval: `reprise chat " + TextMember(asked, "chat_id") +
                    "` answers it");
   }
   Json shown;
-  for (const Json& asked : MemberOf(waiting, "approvals")) {
+  for (const Json& asked : ListedIn(waiting, "approvals")) {
     if (TextMember(asked, "approval_id") == id) shown = asked;
   }
   Json body = {{"approved", line.answer != "no"}};

@@ -224,7 +224,7 @@ struct Deleted {
 };
 std::vector<Deleted> EntriesOf(const Json& trash) {
   std::vector<Deleted> entries;
-  for (const Json& each : MemberOf(trash, "entries")) {
+  for (const Json& each : ListedIn(trash, "entries")) {
     Deleted entry{.id = TextMember(each, "id"),
                   .chat = TextMember(each, "chat_id"),
                   .deleted_at = TextMember(each, "deleted_at"),

@@ -43,7 +43,7 @@ std::string Prices(const Json& model) {
 }
 
 void PrintModels(const Json& listed) {
-  const Json& models = MemberOf(listed, "models");
+  const Json& models = ListedIn(listed, "models");
   std::size_t width = 0;
   for (const Json& model : models) width = std::max(width, TextMember(model, "name").size());
   for (const Json& model : models) {

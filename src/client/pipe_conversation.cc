@@ -196,9 +196,10 @@ class PipeConversation {
     static_cast<void>(ShowWhatRuns(/*at_start=*/false));
   }
 
-  // Shows this chat's unfinished interaction to its end. False if there is none.
+  // Shows this chat's unfinished interaction to its end. False if there is none; a failure is told.
   bool ShowWhatRuns(bool at_start) {
     const auto chat = link_.Call("GET", path_);
+    if (!chat && !chat.error().Is(Reason::kNotFound)) return Failed(chat.error()), true;
     const Json running = chat ? RunningIn(*chat) : Json(nullptr);
     if (running.is_null()) return false;
     // The lines of a pipe were not written as answers to that run.

@@ -74,7 +74,7 @@ Result<void> ForEachChat(const std::function<Result<Json>(const std::string& pat
                          const std::function<bool(const Json& chat)>& visit) {
   for (std::string next = "?limit=500"; !next.empty();) {
     const Json page = TRY(get("/chats" + next));
-    for (const Json& chat : page.value("chats", Json::array())) {
+    for (const Json& chat : ListedIn(page, "chats")) {
       if (!visit(chat)) return {};
     }
     const std::string cursor = TextMember(page, "next");

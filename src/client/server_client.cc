@@ -18,7 +18,7 @@ constexpr int kMaxAnswerDepth = kMaxJsonDepth + 16;
 
 Result<Json> ReadAnswer(int status, const std::string& body) {
   auto json = ParseJson(body, kMaxAnswerDepth);
-  if (status < 400 && json) return json;
+  if (status < 400 && json && json->is_object()) return json;
   if (status >= 400 && json && json->contains("error") && (*json)["error"].is_object()) {
     const auto text = [&error = (*json)["error"]](const char* name) {
       const auto member = error.find(name);
@@ -41,6 +41,12 @@ class WholeAnswer final : public HttpResponseHandler {
 };
 
 }  // namespace
+
+const Json& ListedIn(const Json& answer, std::string_view name) {
+  static const Json none = Json::array();
+  const Json& list = MemberOf(answer, name);
+  return list.is_array() ? list : none;
+}
 
 ArrivingAnswer::ArrivingAnswer() : arrived_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 

@@ -19,6 +19,9 @@
 
 namespace reprise {
 
+// A list in an answer; empty if there is none, because another program may answer, or another version.
+const Json& ListedIn(const Json& answer, std::string_view name);
+
 // An answer that the transport's thread receives and one other thread takes piece by piece.
 class ArrivingAnswer final : public HttpResponseHandler {
  public:

@@ -32,9 +32,9 @@ const Json& KnownOf(const ConversationStart& beginning) {
 
 std::string ModelOf(ServerLink& link, const ConversationStart& beginning) {
   if (!beginning.model.empty()) return beginning.model;
-  const Json& turns = MemberOf(KnownOf(beginning), "interactions");
+  const Json& turns = ListedIn(KnownOf(beginning), "interactions");
   if (std::string own = TextMember(KnownOf(beginning), "model"); !own.empty()) return own;
-  if (turns.is_array() && !turns.empty()) {
+  if (!turns.empty()) {
     if (std::string last = TextMember(turns.back(), "model"); !last.empty()) return last;
   }
   return TextMember(link.Models(), "default");

@@ -155,9 +155,9 @@ std::string TerminalClient::InFolder(const std::string& path) const {
 // Announces files of instructions that wait for approval, once each.
 void TerminalClient::TellOfInstructions() {
   const auto instructions = server_.Call("GET", InFolder("/instructions"));
-  if (!instructions || !instructions->contains("files")) return;  // this user may not see them
+  if (!instructions) return;  // this user may not see them
   std::size_t waiting = 0;
-  for (const Json& file : (*instructions)["files"]) {
+  for (const Json& file : ListedIn(*instructions, "files")) {
     const std::string path = TextMember(file, "path"), state = TextMember(file, "state");
     if ((state != "new" && state != "changed") || !told_of_.insert(path + TextMember(file, "digest")).second) continue;
     if (++waiting > kMostToldOf) continue;
@@ -199,9 +199,9 @@ void TerminalClient::Attach(bool at_start) {
   if (elsewhere_) Tell("(this chat works in " + folder_ + ")");
   TellOfInstructions();
   if (!chat && !chat.error().Is(Reason::kNotFound)) return Failed(chat.error());
-  if (!chat || !(*chat)["interactions"].is_array()) return;
+  if (!chat) return;
   std::vector<Json> turns;
-  for (const Json& interaction : (*chat)["interactions"]) {
+  for (const Json& interaction : ListedIn(*chat, "interactions")) {
     const std::string message = TextMember(interaction, "user_message");
     if (!IsRunning(TextMember(interaction, "status"))) shown_.insert(TextMember(interaction, "id"));
     if (message.empty()) continue;
@@ -225,7 +225,7 @@ void TerminalClient::ShowTurn(const Json& interaction, std::size_t number) {
   }
   ShowUserMessage(TextMember(interaction, "user_message"));
   view_.Begin(/*live=*/false);
-  for (const Json& each : interaction.value("agent_events", Json::array())) {
+  for (const Json& each : ListedIn(interaction, "agent_events")) {
     if (const auto event = ReceivedEvent(each)) view_.Heard(*event);
   }
   view_.End();
@@ -469,7 +469,7 @@ void TerminalClient::Heard(const AgentEvent& event) {
 void TerminalClient::ShowChanges(const std::string& call) {
   if (call.empty() || !view_.WantsDiff(call)) return;
   const auto changed = server_.Call("GET", stream_->path() + "/diff?call_id=" + PercentEncoded(call));
-  if (changed) view_.ShowDiff(call, changed->value("files", Json::array()));
+  if (changed) view_.ShowDiff(call, ListedIn(*changed, "files"));
 }
 
 // Ends the shown run, whose stream has ended, and shows the chat's next one.

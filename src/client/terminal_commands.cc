@@ -28,6 +28,12 @@ constexpr const char* kRuns = "this chat is running: wait, or cancel it by Ctrl-
 // `text` as a number; 0 if it is none.
 std::size_t NumberOf(std::string_view text) { return ParseNumber<std::size_t>(text).value_or(0); }
 
+// 0 if it is no count.
+std::uint64_t CountIn(const Json& json, const char* name) {
+  const Json& count = MemberOf(json, name);
+  return count.is_number_unsigned() ? count.get<std::uint64_t>() : 0;
+}
+
 std::string LocalTime(const Json& json, const char* name) {
   const auto time = ParseTimestamp(TextMember(json, name));
   return time ? FormatForReading(*time) : "";
@@ -38,7 +44,7 @@ std::string Cost(const Json& usage) {
   if (const Json& cost = MemberOf(usage, "cost"); cost.is_number()) return ", cost " + DumpJson(cost);
   double sum = 0;
   std::string without;
-  for (const Json& model : usage.value("models", Json::array())) {
+  for (const Json& model : ListedIn(usage, "models")) {
     const Json& cost = MemberOf(model, "cost");
     if (cost.is_number()) sum += cost.get<double>();
     if (!cost.is_number()) without += (without.empty() ? "" : ", ") + VisibleLine(TextMember(model, "model"));
@@ -146,7 +152,7 @@ std::vector<Json> TerminalClient::FolderCommands() {
   const auto listed = server_.Call("GET", InFolder("/instructions"));
   if (!listed) return commands;  // this user may not see them
   std::set<std::string> taken;
-  for (const Json& file : listed->value("files", Json::array())) {
+  for (const Json& file : ListedIn(*listed, "files")) {
     const std::string kind = TextMember(file, "kind");
     if (kind != "command" && kind != "skill") continue;
     taken.insert(TextMember(file, "name"));
@@ -196,7 +202,7 @@ void TerminalClient::ListChats(const std::string& arguments) {
   if (!list) return Failed(list.error());
   listed_.clear();
   std::size_t others = 0;
-  for (const Json& chat : list->value("chats", Json::array())) {
+  for (const Json& chat : ListedIn(*list, "chats")) {
     if (!all && !link_.WorksHere(chat)) {
       ++others;
       continue;
@@ -257,7 +263,7 @@ std::optional<std::vector<Json>> TerminalClient::Turns(std::string_view nothing_
     return std::nullopt;
   }
   if (chat) {
-    for (const Json& interaction : chat->value("interactions", Json::array())) {
+    for (const Json& interaction : ListedIn(*chat, "interactions")) {
       if (!TextMember(interaction, "user_message").empty()) turns.push_back(interaction);
     }
   }
@@ -301,9 +307,9 @@ void TerminalClient::Edit(const std::string& arguments) {
   // Tells the effects of the edit. Of the tools' side effects only changed files can be undone.
   Json files = Json::object();
   if (const auto preview = Call("POST", path, {{"new_user_message", text}, {"dry_run", true}}); preview) {
-    const std::size_t taken_back = preview->value("superseded", Json::array()).size();
+    const std::size_t taken_back = ListedIn(*preview, "superseded").size();
     if (taken_back > 1) Tell("(" + std::to_string(taken_back) + " turns are a branch of their own now: /branches)");
-    for (const Json& effect : preview->value("side_effects", Json::array())) {
+    for (const Json& effect : ListedIn(*preview, "side_effects")) {
       const std::string on = TextMember(effect, "path");
       Tell("(not undone: " + TextMember(effect, "tool_name") + (on.empty() ? "" : " " + on) + ")");
     }
@@ -330,7 +336,7 @@ void TerminalClient::Edit(const std::string& arguments) {
 
 // Asks whether to put files back with the edit, if there are any; nullopt: no edit.
 std::optional<Json> TerminalClient::FilesOfEdit(const Json& preview) {
-  const Json files = preview.value("files", Json::array());
+  const Json& files = ListedIn(preview, "files");
   if (files.empty()) return Json::object();
   TellOfEach(preview, "can be put back: ");
   const bool conflict = preview.contains("omitted") || preview.contains("unseen") ||
@@ -371,12 +377,12 @@ void TerminalClient::ShowDiff(const std::string& arguments) {
   const std::string id = TextMember((*turns)[number - 1], "id");
   const auto changed = Call("GET", path_ + "/interactions/" + id + "/diff");
   if (!changed) return Failed(changed.error());
-  const Json files = changed->value("files", Json::array());
+  const Json& files = ListedIn(*changed, "files");
   if (changed->contains("unseen")) Tell("(what a call of this turn changed is not recorded)");
   if (files.empty() && !changed->contains("omitted") && !changed->contains("unseen"))
     return Tell("turn " + std::to_string(number) + " has changed no file that is recorded");
   ShowLines(DrawUnified(files, style_, screen_.columns()), "GET " + path_ + "/interactions/" + id + "/diff");
-  if (const auto omitted = changed->value("omitted", std::uint64_t{0}); omitted > 0) {
+  if (const auto omitted = CountIn(*changed, "omitted"); omitted > 0) {
     Tell("(and " + Counted(omitted, "more file") + ", not recorded)");
   }
 }
@@ -402,7 +408,7 @@ std::optional<Json> TerminalClient::FilesChoice(const std::string& arguments) {
 bool TerminalClient::TellsOfConflicts(const Error& error) {
   if (!error.Is(Reason::kWorkspaceConflict)) return false;
   const auto details = ParseJson(error.details_json);
-  const Json files = details ? details->value("files", Json::array()) : Json::array();
+  const Json files = details ? ListedIn(*details, "files") : Json::array();
   for (std::size_t i = 0; i < std::min(files.size(), kListedFiles); ++i) {
     Tell("(" + VisibleLine(TextMember(files[i], "path")) + ": " + Conflict(TextMember(files[i], "reason")) + ")");
   }
@@ -418,12 +424,12 @@ std::optional<Json> TerminalClient::FilesToPutBack(const std::string& route, Jso
   const auto preview = Call("POST", path_ + route, body);
   if (!preview) return std::nullopt;  // the request itself will report the reason
   TellOfEach(*preview, "to put back: ");
-  return preview->value("files", Json::array());
+  return ListedIn(*preview, "files");
 }
 
 // Lists the previewed changes of files, up to a limit.
 void TerminalClient::TellOfEach(const Json& preview, const std::string& how) {
-  const Json files = preview.value("files", Json::array());
+  const Json& files = ListedIn(preview, "files");
   for (std::size_t i = 0; i < std::min(files.size(), kListedFiles); ++i) {
     const std::string reason = TextMember(files[i], "reason");
     Tell("(" + how + VisibleLine(TextMember(files[i], "path")) + ", " + TextMember(files[i], "change") +
@@ -435,7 +441,7 @@ void TerminalClient::TellOfEach(const Json& preview, const std::string& how) {
   }
   ShowLines(DrawUnified(imported, style_, screen_.columns()), "ask for a dry run over HTTP");
   if (files.size() > kListedFiles) Tell("(and " + Counted(files.size() - kListedFiles, "more file") + ")");
-  if (const auto omitted = preview.value("omitted", std::uint64_t{0}); omitted > 0) {
+  if (const auto omitted = CountIn(preview, "omitted"); omitted > 0) {
     Tell("(" + Counted(omitted, "more changed file") + " cannot be put back: too many changed for all to be recorded)");
   }
   if (preview.contains("unseen")) Tell("(what a call changed was not recorded, and stays as it is)");
@@ -472,7 +478,7 @@ void TerminalClient::Undo(const std::string& arguments) {
   std::string message;
   bool is_first = false;
   if (before) {
-    for (const Json& turn : before->value("interactions", Json::array())) {
+    for (const Json& turn : ListedIn(*before, "interactions")) {
       message = TextMember(turn, "user_message");
       is_first = TextMember(turn, "parent_id").empty();
     }
@@ -527,7 +533,7 @@ void TerminalClient::Redo(const std::string& arguments) {
     const auto chat = Call("GET", path_ + "?branches=all&state=none");
     if (!chat) return chat.error().Is(Reason::kNotFound) ? Complain("there is nothing to redo") : Failed(chat.error());
     const std::string now = TextMember(*chat, "head");
-    for (const Json& interaction : chat->value("interactions", Json::array())) {
+    for (const Json& interaction : ListedIn(*chat, "interactions")) {
       if (TextMember(interaction, "parent_id") == now) head = std::max(head, TextMember(interaction, "id"));
     }
   }
@@ -554,11 +560,11 @@ std::optional<std::vector<Json>> TerminalClient::BranchEnds() {
   if (!chat) return Failed(chat.error()), std::nullopt;
   const std::string head = TextMember(*chat, "head");
   std::set<std::string> parents;
-  for (const Json& interaction : chat->value("interactions", Json::array())) {
+  for (const Json& interaction : ListedIn(*chat, "interactions")) {
     parents.insert(TextMember(interaction, "parent_id"));
   }
   std::vector<Json> ends;
-  for (Json& interaction : chat->value("interactions", Json::array())) {
+  for (Json interaction : ListedIn(*chat, "interactions")) {
     interaction["is_head"] = TextMember(interaction, "id") == head;
     if (!parents.contains(TextMember(interaction, "id")) || interaction["is_head"] == Json(true)) {
       ends.push_back(std::move(interaction));
@@ -661,7 +667,7 @@ void TerminalClient::Mode(const std::string& arguments) {
   const std::string own = chat ? TextMember(*chat, "approval_mode") : "";
   if (!own.empty()) Tell("this chat: " + own + ", in place of the server's");
   std::string asking;
-  for (const Json& tool : tools->value("tools", Json::array())) {
+  for (const Json& tool : ListedIn(*tools, "tools")) {
     const auto asks = tool.find("requires_approval");
     if (asks != tool.end() && asks->is_boolean() && asks->get<bool>()) {
       asking += (asking.empty() ? "" : ", ") + TextMember(tool, "name");
@@ -677,13 +683,13 @@ void TerminalClient::ListGrants() {
   for (const std::string& path : {path_ + "/grants", std::string("/grants")}) {
     const auto grants = server_.Call("GET", path);
     if (!grants) continue;
-    for (const Json& grant : grants->value("grants", Json::array())) {
+    for (const Json& grant : ListedIn(*grants, "grants")) {
       const std::string pattern = TextMember(grant, "pattern"), until = LocalTime(grant, "expires_at");
       grants_.push_back(path + "/" + TextMember(grant, "id"));
       Tell(std::to_string(grants_.size()) + ". allowed " +
            std::string(path == "/grants" ? "in every chat" : "in this chat") + ": " + TextMember(grant, "tool_name") +
            (pattern.empty() ? ", with the very arguments that you allowed" : " " + pattern) + ", used " +
-           Counted(grant.value("uses", std::uint64_t{0}), "time") + (until.empty() ? "" : ", until " + until));
+           Counted(CountIn(grant, "uses"), "time") + (until.empty() ? "" : ", until " + until));
       if (grant.contains("outdated")) {
         Tell("   it covers nothing any more: this version reads the pattern in another way than you allowed (" +
              TextMember(grant, "means") + ")");
@@ -739,16 +745,16 @@ void TerminalClient::Jobs(const std::string& arguments) {
   const auto listed = Call("GET", path_ + "/jobs");
   if (!listed && listed.error().Is(Reason::kNotFound)) return Tell("no background jobs");
   if (!listed) return Failed(listed.error());
-  const Json jobs = listed->value("jobs", Json::array());
+  const Json& jobs = ListedIn(*listed, "jobs");
   if (jobs.empty()) return Tell("no background jobs");
   for (const Json& job : jobs) {
     const std::string end = TextMember(job, "end");
     const std::string status = job.contains("status") ? " " + DumpJson(job["status"]) : "";
     Tell(TextMember(job, "id") + "  " + (end.empty() ? "runs" : end + status) + "  " +
          VisibleLine(TextMember(job, "command")));
-    for (const Json& port : job.value("ports", Json::array())) {
+    for (const Json& port : ListedIn(job, "ports")) {
       const std::string url = TextMember(port, "url");
-      Tell("  listens on port " + DumpJson(port.value("port", Json())) +
+      Tell("  listens on port " + DumpJson(MemberOf(port, "port")) +
            (url.empty() ? ": /jobs open ID PORT shows it to your browser" : ": " + url));
     }
   }
@@ -758,15 +764,13 @@ void TerminalClient::Usage(const std::string&) {
   const auto usage = Call("GET", path_ + "/usage");
   if (!usage && usage.error().Is(Reason::kNotFound)) return Tell("nothing was used in this chat yet");
   if (!usage) return Failed(usage.error());
-  const auto number = [](const Json& json, const char* name) {
-    return Grouped(json.contains(name) && json[name].is_number_unsigned() ? json[name].get<std::uint64_t>() : 0);
-  };
+  const auto number = [](const Json& json, const char* name) { return Grouped(CountIn(json, name)); };
   bool is_priced = false;
   for (const auto& [name, words] : {std::pair("branch", "this branch: "), std::pair("all", "all branches: ")}) {
-    const Json part = usage->value(name, Json::object());
+    const Json& part = MemberOf(*usage, name);
     Tell(words + number(part, "input_tokens") + " tokens in, " + number(part, "output_tokens") + " out" + Cost(part));
     if (std::string_view(name) == "branch") continue;
-    for (const Json& model : part.value("models", Json::array())) {
+    for (const Json& model : ListedIn(part, "models")) {
       Tell("  " + TextMember(model, "model") + ": " + number(model, "input_tokens") + " in, " +
            number(model, "output_tokens") + " out" + Cost(model));
       is_priced = is_priced || !Cost(model).empty();
@@ -791,7 +795,7 @@ void TerminalClient::Instructions(const std::string&) {
   if (running()) return Complain(kRuns);
   const auto listed = Call("GET", InFolder("/instructions"));
   if (!listed) return Failed(listed.error());
-  const Json files = listed->value("files", Json::array());
+  const Json& files = ListedIn(*listed, "files");
   if (files.empty()) return Tell("no AGENTS.md, skills, commands or agents here");
   for (const Json& file : files) {
     const std::string path = VisibleLine(TextMember(file, "path")), state = TextMember(file, "state");
@@ -846,13 +850,14 @@ void TerminalClient::Search(const std::string& text) {
   if (text.empty()) return Complain("/search TEXT needs the text");
   const auto found = Call("GET", "/search?limit=" + std::to_string(kListedMatches) + "&q=" + PercentEncoded(text));
   if (!found) return Failed(found.error());
-  const Json matches = found->value("matches", Json::array());
+  const Json& matches = ListedIn(*found, "matches");
   for (const Json& match : matches) {
     Tell(TextMember(match, "chat_id") + "/" + TextMember(match, "interaction_id") + "  " + TextMember(match, "where") +
-         (match.value("superseded", false) ? " (superseded)" : "") + "  " + VisibleLine(TextMember(match, "snippet")));
+         (ListedIn(match, "superseded") == true ? " (superseded)" : "") + "  " +
+         VisibleLine(TextMember(match, "snippet")));
   }
   if (matches.empty()) return Tell("no chat has this text");
-  const bool is_more = found->value("truncated", false);
+  const bool is_more = MemberOf(*found, "truncated") == true;
   Tell("(/resume CHAT goes to one" + std::string(is_more ? "; there are more: `reprise search` lists them)" : ")"));
 }
 
@@ -860,7 +865,7 @@ void TerminalClient::Queue(const std::string& text) {
   if (!text.empty()) return Say(text);
   const auto queue = Call("GET", path_ + "/queue");
   if (!queue && !queue.error().Is(Reason::kNotFound)) return Failed(queue.error());
-  const Json waiting = queue ? queue->value("queue", Json::array()) : Json::array();
+  const Json waiting = queue ? ListedIn(*queue, "queue") : Json::array();
   if (waiting.empty()) return Tell("no message is queued in this chat");
   for (const Json& each : waiting) Tell("queued: " + VisibleLine(TextMember(each, "user_message")));
 }

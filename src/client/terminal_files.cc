@@ -119,7 +119,7 @@ std::vector<std::string> TerminalClient::KeptAttachments(const Json& turn, const
   };
   const std::vector<std::string> named_before = PathsIn(TextMember(turn, "user_message")), named = PathsIn(text);
   std::vector<std::string> kept;
-  for (const Json& each : turn.value("attachments", Json::array())) {
+  for (const Json& each : ListedIn(turn, "attachments")) {
     const std::string file = TextMember(each, "filename");
     if (!has(named_before, file) || (has(named, file) && !has(files, file))) kept.push_back(TextMember(each, "id"));
   }

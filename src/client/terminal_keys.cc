@@ -81,13 +81,13 @@ void TerminalClient::RememberOtherChats() {
   const auto list = server_.Call("GET", "/chats?limit=500");
   std::vector<std::string> texts;  // newest first
   std::size_t chats = 0;
-  for (const Json& chat : list ? list->value("chats", Json::array()) : Json::array()) {
+  for (const Json& chat : list ? ListedIn(*list, "chats") : Json::array()) {
     const std::string id = TextMember(chat, "id");
     if (id == chat_ || chat.contains("error") || !link_.WorksHere(chat)) continue;
     if (++chats > kOtherChats || texts.size() >= kOfOtherChats) break;
     const std::string last = "?state=none&limit=" + std::to_string(kOfOtherChat);
     const auto known = server_.Call("GET", "/chats/" + id + last);
-    const Json turns = known ? known->value("interactions", Json::array()) : Json::array();
+    const Json turns = known ? ListedIn(*known, "interactions") : Json::array();
     for (auto turn = turns.rbegin(); turn != turns.rend(); ++turn) {
       if (std::string text = TextMember(*turn, "user_message"); !text.empty()) texts.push_back(std::move(text));
     }

@@ -183,7 +183,7 @@ std::vector<MenuItem> TerminalClient::ChatItems() {
   std::vector<MenuItem> here, elsewhere;
   const auto list = server_.Call("GET", "/chats?limit=500");
   if (!list) return here;
-  for (const Json& chat : list->value("chats", Json::array())) {
+  for (const Json& chat : ListedIn(*list, "chats")) {
     const std::string id = TextMember(chat, "id"), folder = TextMember(chat, "workspace"),
                       title = TextMember(chat, "title");
     if (id == chat_ || chat.contains("error")) continue;
@@ -219,7 +219,7 @@ std::vector<MenuItem> TerminalClient::ModelItems() {
   const auto models = server_.Call("GET", "/models");
   if (!models) return items;
   const std::string now = model_.empty() ? TextMember(*models, "default") : model_;
-  for (const Json& model : models->value("models", Json::array())) {
+  for (const Json& model : ListedIn(*models, "models")) {
     const std::string name = TextMember(model, "name");
     items.push_back({.name = name, .details = name == now ? "in use" : "", .line = "/model " + name});
   }

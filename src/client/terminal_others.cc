@@ -74,7 +74,7 @@ void TerminalClient::LookAgain() {
   if (!chat) return;
   HearOfMode(*chat);
   HearOfFolder(*chat);
-  HearOfHead(chat->value("interactions", Json::array()));
+  HearOfHead(ListedIn(*chat, "interactions"));
 }
 
 // Whoever sets a chat's mode means all of its clients.
@@ -134,7 +134,7 @@ void TerminalClient::TellOfParent(const std::string& parent) {
   if (head_.empty() || parent == head_) return;
   const auto chat = server_.Call("GET", path_ + "?state=none");
   if (!chat) return;
-  const Json turns = chat->value("interactions", Json::array());
+  const Json& turns = ListedIn(*chat, "interactions");
   if (HasTurn(turns, head_)) return;  // between them are turns without a message
   const std::string named = NameTurn(turns, parent);
   if (named.empty() && !parent.empty()) return;  // it has been moved on

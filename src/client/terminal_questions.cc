@@ -38,9 +38,7 @@ bool ShowsDiff(const event::ApprovalRequired& asked) {
 // The changes of files in GET .../change.
 std::vector<Json> ChangesIn(const Json& change) {
   std::vector<Json> changes{change};
-  if (const Json& more = MemberOf(change, "more"); more.is_array()) {
-    changes.insert(changes.end(), more.begin(), more.end());
-  }
+  for (const Json& each : ListedIn(change, "more")) changes.push_back(each);
   return changes;
 }
 

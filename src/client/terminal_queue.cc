@@ -39,7 +39,7 @@ bool MayStillWait(const RunStream& stream) {
 bool TerminalClient::MayBeQueuedHere() {
   if (queued_.empty()) return false;
   const auto queue = server_.Call("GET", path_ + "/queue");
-  const Json waiting = queue ? queue->value("queue", Json::array()) : Json::array();
+  const Json waiting = queue ? ListedIn(*queue, "queue") : Json::array();
   return !std::ranges::all_of(queued_, [&](const QueuedText& own) {
     return std::ranges::any_of(waiting, [&](const Json& each) { return TextMember(each, "id") == own.id; });
   });
@@ -68,7 +68,7 @@ bool TerminalClient::TakesBackLost(QueuedText& waiting) {
       lost_ = true;  // FollowAgain looks again
       return false;
     }
-    for (const Json& each : queue ? queue->value("queue", Json::array()) : Json::array()) {
+    for (const Json& each : queue ? ListedIn(*queue, "queue") : Json::array()) {
       if (TextMember(each, "user_message") == waiting.text) waiting.id = TextMember(each, "id");
     }
   }

@@ -130,6 +130,40 @@ def test_what_a_server_leaves_out_of_a_chat_does_no_harm(make_home):
         other.shutdown()
 
 
+def test_another_program_at_the_address_is_told_apart(make_home):
+    answers = [b"[]", b"1", b'{"chats": 1, "models": "x", "approvals": 2, "inputs": {}, "entries": 3}']
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answers[0])
+
+        do_DELETE = do_GET
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+
+        def run(*arguments, typed=""):
+            return subprocess.run([str(BINARY), *arguments, "--url", f"http://127.0.0.1:{other.server_port}"], input=typed, env=make_home().environment(),
+                                  capture_output=True, text=True, timeout=SOON, check=False)
+
+        for _ in range(2):
+            for command in (["models"], ["approvals"], ["rm", "c"], ["restore"]):
+                done = run(*command)
+                assert done.returncode == 1 and "not a Reprise server" in done.stderr and not done.stdout, (answers[0], command, done)
+            answers.pop(0)
+        for command, said in (("models", ""), ("approvals", "nothing waits for you\n"), ("restore", "the trash is empty\n")):
+            assert run(command).stdout == said
+        answers[0] = b"[]"
+        done = run("chat", "c", typed="/follow\n")
+        assert done.returncode == 1 and "not a Reprise server" in done.stderr and "nothing runs" not in done.stderr
+        other.shutdown()
+
+
 def test_no_server_and_wrong_usage(server):
     wrong = subprocess.run([str(BINARY), "chat", "../x"], capture_output=True, check=False, stdin=subprocess.DEVNULL)
     assert wrong.returncode == 2

@@ -161,8 +161,8 @@ void Session::Prompt(const Json& request_id, const Json& blocks) {
 // The newest interaction of the chat; null if there is none.
 Result<Json> Session::Newest() {
   const auto chat = TRY(link_.Call("GET", path_ + "?limit=1&state=none"));
-  const Json& interactions = MemberOf(chat, "interactions");
-  return interactions.is_array() && !interactions.empty() ? interactions.back() : Json(nullptr);
+  const Json& interactions = ListedIn(chat, "interactions");
+  return !interactions.empty() ? interactions.back() : Json(nullptr);
 }
 
 // True if the text is a command, which is now under way or answered.
