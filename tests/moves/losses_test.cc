@@ -203,14 +203,32 @@ TEST_CASE("MovedTurns: a turn that failed where it comes from is failed, with th
   for (const std::string ran :
        {"Ran into this error: Overloaded.\n\nPlease retry if you think this is a transient or recoverable error.",
         "Ran into this error trying to compact: Overloaded.\n\nPlease try again or create a new session",
+        "Ran into this error trying to compact: Overloaded.\n\n"
+        "Please retry if you think this is a transient or recoverable error.",
+        "Error: Unable to truncate messages to stay within context limit. \n\nRan into this error: Overloaded.\n\n"
+        "Please start a new session with fresh context and try again.",
+        "The provider refused this request.\n\nUnsafe.\n\nCategory: cyber\n\nPlease start a new session to continue "
+        "\xe2\x80\x94 resending this conversation is likely to be refused again.",
+        "The model returned an empty response. Please resend your message to continue.",
         "Network error: Overloaded\n\nPlease resend your message to try again."}) {
     CHECK(EndOf(Chat(Goose({{"user", Text("q")}, {"assistant", Text(ran)}}))) == "FAILED " + ran + ": ERROR;");
   }
   const std::string told = "Network error: it was the cable.";  // an answer
   CHECK(EndOf(Chat(Goose({{"user", Text("q")}, {"assistant", Text(told)}}))) == "COMPLETED: ANSWER " + told + ";");
-  CHECK(EndOf(Chat(Gemini(
-            {{{"type", "user"}, {"content", "q"}}, {{"type", "error"}, {"content", "[API Error: Overloaded]"}}}))) ==
-        "FAILED [API Error: Overloaded]: ERROR;");
+  const auto of_gemini = [](const std::string& type, const std::string& remark) {
+    return EndOf(Chat(Gemini({{{"type", "user"}, {"content", "q"}}, {{"type", type}, {"content", remark}}})));
+  };
+  for (const std::string why :
+       {"[API Error: Overloaded]", "The model response was blocked due to safety settings.",
+        "The model returned an empty response with no text or thoughts. This may be a transient API issue; please try "
+        "again.",
+        "Model response was truncated because it exceeded the token limit. Try using /compress to free up context "
+        "space."}) {
+    CHECK(of_gemini("error", why) == "FAILED " + why + ": ERROR;");
+  }
+  CHECK(of_gemini("error", "Unknown command: /x") == of_gemini("info", "[API Error: Overloaded]"));  // not of a turn
+  for (const char* const stopped : {"Request cancelled.", "User cancelled the request."})
+    CHECK(of_gemini("info", stopped) == "CANCELLED: CANCELLED;");
 }
 
 TEST_CASE("MovedTurns: a failure that the tool went on after, or that is of no turn, is counted", "[moves]") {
@@ -285,6 +303,11 @@ TEST_CASE("MovedTurns: files and texts of a result are carried, in whatever form
   CHECK(FirstResult(of_goose({{"content", Json::array()}, {"structuredContent", {{"k", 1}}}})) == "{\"k\":1} +0");
   CHECK(of_goose({{"content", List(Text("k is 1"))}, {"structuredContent", {{"k", 1}}}}).notes ==
         Notes{"left out: 1 x structured content of a result"});
+  const auto is_error = [&of_goose](const char* text) {
+    return of_goose({{"content", List(Text(text))}}).interactions.at(0).final_agent_state->messages.back().is_error;
+  };
+  CHECK(is_error("The user has declined to run this tool. DO NOT attempt to call this tool again."));
+  CHECK(!is_error("It says: The user has declined to run this tool."));
 }
 
 TEST_CASE("MovedTurns: what has no place here is counted", "[moves]") {

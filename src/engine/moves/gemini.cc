@@ -123,11 +123,22 @@ class GeminiReader final : public RecordReader {
     return messages;
   }
 
-  // A message of the interface, which shows how a request failed in this form.
+  // A message of the interface, which shows in these forms how a turn ended.
   std::vector<MovedMessage> TakeRemark(const Json& line) {
-    MovedMessage failed{.kind = Kind::kFailed};
-    if (TextMember(line, "type") == "error") TakeParts(MemberOf(line, "content"), failed, left_out);
-    if (failed.text.starts_with("[API Error")) return {std::move(failed)};
+    constexpr std::string_view kFailures[] = {"[API Error", "The model returned ",
+                                              "The model response was blocked due to ",
+                                              "Model response was truncated because "};
+    const std::string type = TextMember(line, "type");
+    MovedMessage remark;
+    LeftOut unread;
+    TakeParts(MemberOf(line, "content"), remark, unread);
+    const auto begins = [&remark](std::string_view form) { return remark.text.starts_with(form); };
+    if (type == "error" && std::ranges::any_of(kFailures, begins)) {
+      remark.kind = Kind::kFailed;
+      return {std::move(remark)};
+    }
+    if (type == "info" && (begins("Request cancelled.") || begins("User cancelled the request.")))
+      return {{.kind = Kind::kStopped}};
     left_out.Add("message of the interface");
     return {};
   }

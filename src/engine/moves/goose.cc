@@ -78,7 +78,12 @@ class GooseReader final : public RecordReader {
     constexpr std::pair<std::string_view, std::string_view> kFailures[] = {
         {"Ran into this error: ", "Please retry if you think this is a transient or recoverable error."},
         {"Ran into this error trying to compact: ", "Please try again or create a new session"},
-        {"Network error: ", "\n\nPlease resend your message to try again."}};
+        {"Ran into this error trying to compact: ",
+         "Please retry if you think this is a transient or recoverable error."},
+        {"Error: Unable to truncate messages to stay within context limit.", " with fresh context and try again."},
+        {"Network error: ", "\n\nPlease resend your message to try again."},
+        {"The provider refused this request.", " is likely to be refused again."},
+        {"The model returned an empty response.", " Please resend your message to continue."}};
     return said.blocks.size() == 1 && std::ranges::any_of(kFailures, [&said](const auto& failure) {
              return said.text.starts_with(failure.first) && said.text.ends_with(failure.second);
            });
@@ -127,6 +132,7 @@ class GooseReader final : public RecordReader {
                         ? TextMember(outcome, "error")
                         : ResultText(ToldTheModel(is_object ? MemberOf(value, "content") : value, left_out),
                                      result.files, left_out);
+      result.is_error = result.is_error || result.text.starts_with("The user has declined to run this tool.");
       // As MCP has it, its text says the same.
       const Json& structured = MemberOf(value, "structuredContent");
       if (result.text.empty() && !structured.is_null()) {
