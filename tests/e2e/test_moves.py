@@ -484,6 +484,21 @@ def test_a_database_is_read_like_the_files_of_its_tool(make_home, make_server, t
     assert imported(make_home(), database)["imported"][0]["chat_id"] == told["imported"][0]["chat_id"], "without the tool's log, too"
 
 
+def test_compressed_sessions_of_codex_are_named(make_home):
+    home = make_home()
+    folder = home.user / ".codex/sessions/2026/06/01"
+    folder.mkdir(parents=True)
+    (plain,) = [path for path in files_of("codex") if path.name.startswith("rollout-")][:1]
+    shutil.copy(plain, folder)
+    packed = folder / "rollout-2026-06-01T00-00-00-old.jsonl.zst"
+    packed.write_bytes(b"\x28\xb5\x2f\xfd" + bytes(40))
+    told = imported(home, "--from", "codex", status=1)
+    assert len(told["imported"]) == 1
+    assert [(each["source"], "zstd -d" in each["message"]) for each in told["failed"]] == [(str(packed), True)]
+    shutil.copy(plain, packed.with_suffix(""))  # unpacked
+    assert imported(home, "--from", "codex")["failed"] == []
+
+
 def test_a_hostile_database_is_refused(make_home, tmp_path):
     home, path = make_home(), tmp_path / "sessions.db"
     with sqlite3.connect(path) as hostile:

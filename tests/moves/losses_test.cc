@@ -303,8 +303,8 @@ TEST_CASE("MovedTurns: files and texts of a result are carried, in whatever form
   CHECK(FirstResult(of_goose({{"content", Json::array()}, {"structuredContent", {{"k", 1}}}})) == "{\"k\":1} +0");
   CHECK(of_goose({{"content", List(Text("k is 1"))}, {"structuredContent", {{"k", 1}}}}).notes ==
         Notes{"left out: 1 x structured content of a result"});
-  const auto is_error = [&of_goose](const char* text) {
-    return of_goose({{"content", List(Text(text))}}).interactions.at(0).final_agent_state->messages.back().is_error;
+  const auto is_error = [&of_goose](const char* said) {
+    return of_goose({{"content", List(Text(said))}}).interactions.at(0).final_agent_state->messages.back().is_error;
   };
   CHECK(is_error("The user has declined to run this tool. DO NOT attempt to call this tool again."));
   CHECK(!is_error("It says: The user has declined to run this tool."));

@@ -601,6 +601,31 @@ TEST_CASE("MovedTurns: what opencode's user has undone is left out and counted",
   CHECK(PromptsOf(read(nullptr)) == std::vector<std::string>{"one", "undone"});
 }
 
+TEST_CASE("MovedTurns: of what Claude Code was told while it worked, a person's messages alone are prompts",
+          "[moves]") {
+  const auto told = [](const Json& attachment) {
+    const Json line = {{"type", "attachment"}, {"uuid", "2"}, {"parentUuid", "1"}, {"attachment", attachment}};
+    return Chat(ClaudeLine("user", "1", "", R"("go")") + DumpJson(line) + "\n" +
+                ClaudeLine("assistant", "3", "2", R"([{"type":"text","text":"ok"}])"));
+  };
+  const auto queued = [](const Json& prompt, const char* mode, const char* from) {
+    return Json{{"type", "queued_command"}, {"prompt", prompt}, {"commandMode", mode}, {"origin", {{"kind", from}}}};
+  };
+  const ForeignChat person = told(queued("and the back", "prompt", "human"));
+  CHECK(PromptsOf(person) == std::vector<std::string>{"go", "and the back"});
+  CHECK(person.notes.empty());
+  const Json image = {{"type", "image"},
+                      {"source", {{"type", "base64"}, {"media_type", "image/png"}, {"data", "iVBORw0KGgo="}}}};
+  CHECK(PromptsOf(told(queued(Json::array({image}), "prompt", "human"))).size() == 2);
+  const std::vector<std::string> added{"left out: 1 x message that the tool added by itself"};
+  for (const Json& each : {queued("It is done.", "task-notification", "task-notification"),
+                           queued("I am another session.", "prompt", "peer"),
+                           queued("<task-notification>done</task-notification>", "prompt", "human")}) {
+    CHECK(PromptsOf(told(each)) == std::vector<std::string>{"go"});
+    CHECK(told(each).notes == added);
+  }
+}
+
 TEST_CASE("RecognizeFormat: other programs' forms are not taken for a known one", "[moves]") {
   const Json prompt = {{"role", "user"}, {"content", "weather?"}};
   const Json calls = {{"role", "assistant"}, {"content", ""}, {"tool_calls", Json::array()}};
@@ -609,6 +634,8 @@ TEST_CASE("RecognizeFormat: other programs' forms are not taken for a known one"
         "the source: it is no session of Cline (docs/moves.md)");
   CHECK(ReadText("PK\x03\x04 and so on").failure ==
         "the source: it is a ZIP archive; unpack it, and import the file in it");
+  CHECK(ReadText("\x28\xB5\x2F\xFD and so on").failure ==
+        "the source: it is compressed; unpack it (`zstd -d`), and import the file that this makes");
   const Json message = {{"author", {{"role", "user"}}}, {"content", {{"parts", {"hello"}}}}};
   const Json mapping = {{"a", {{"id", "a"}, {"message", message}}}};
   const Json conversation = {{"id", "c"}, {"mapping", mapping}};

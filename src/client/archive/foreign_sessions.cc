@@ -39,9 +39,13 @@ constexpr ToolFolder kFolders[] = {
     {"cline", "", "", ".vscode-server/data/User/globalStorage/saoudrizwan.claude-dev/tasks"},
 };
 
+// Codex compresses old sessions; one that was unpacked stands beside.
 bool MayHoldSessions(const fs::path& file) {
   const std::string name = file.filename().string(), extension = file.extension().string();
-  return (extension == ".json" || extension == ".jsonl") && !name.starts_with('.') && !name.starts_with("agent-");
+  std::error_code ignored;
+  const bool is_packed = name.ends_with(".jsonl.zst") && !fs::exists(fs::path(file).replace_extension(), ignored);
+  return (extension == ".json" || extension == ".jsonl" || is_packed) && !name.starts_with('.') &&
+         !name.starts_with("agent-");
 }
 
 // The files of a folder and those below that may hold sessions, by name. Follows no link.

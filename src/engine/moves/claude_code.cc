@@ -268,7 +268,13 @@ class ClaudeCodeReader final : public RecordReader {
     AnthropicContent content = ReadAnthropicContent(MemberOf(attachment, "prompt"), left_out);
     content.message.blocks.clear();
     content.message.at = TimeIn(MemberOf(line, "timestamp"));
-    if (IsBlank(content.message.text) || content.message.text.starts_with("<task-notification>")) return {};
+    // The tool puts its own news there, too, and what other sessions send.
+    const std::string from = TextMember(MemberOf(attachment, "origin"), "kind");
+    const bool is_of_person = (from.empty() || from == "human") &&
+                              TextMember(attachment, "commandMode") != "task-notification" &&
+                              !content.message.text.starts_with("<task-notification>");
+    if (!is_of_person) left_out.Add("message that the tool added by itself");
+    if (!is_of_person || (IsBlank(content.message.text) && content.message.files.empty())) return {};
     return {std::move(content.message)};
   }
 

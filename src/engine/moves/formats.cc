@@ -247,6 +247,10 @@ Result<const MoveFormat*> RecognizeFormat(const SourceText& source, std::string_
     return Fail(Reason::kInvalidDocument,
                 source.name() + ": it is a ZIP archive; unpack it, and import the file in it");
   }
+  if (beginning.starts_with("\x28\xB5\x2F\xFD")) {
+    return Fail(Reason::kInvalidDocument,
+                source.name() + ": it is compressed; unpack it (`zstd -d`), and import the file that this makes");
+  }
   const std::string_view text = Trimmed(WithoutMark(beginning));
   if (text.starts_with('[')) return RecognizeArray(source, only);
   if (text.starts_with('{')) return RecognizeObject(source, only);
