@@ -162,8 +162,9 @@ class Report {
           "\n");
     for (const std::string& note : imported.notes) Print("  " + VisibleLine(note) + "\n");
   }
-  void Fail(const std::string& source, const Error& error) {
+  void Fail(const std::string& source, Error error) {
     failed_.push_back({{"source", source}, {"message", error.message}});
+    if (error.message.find(source) == std::string::npos) error.message.insert(0, source + ": ");
     Complain(error);
   }
   bool has_failed() const { return !failed_.empty(); }

@@ -484,6 +484,15 @@ def test_a_database_is_read_like_the_files_of_its_tool(make_home, make_server, t
     assert imported(make_home(), database)["imported"][0]["chat_id"] == told["imported"][0]["chat_id"], "without the tool's log, too"
 
 
+def test_a_turn_that_is_too_large_is_named_with_its_file(make_home, tmp_path):
+    path = tmp_path / "endless.jsonl"
+    lines = [{"type": "user", "uuid": "0", "parentUuid": None, "sessionId": "s", "message": {"role": "user", "content": "Go on for ever."}}]
+    lines += [{"type": "assistant", "uuid": str(i + 1), "parentUuid": str(i), "sessionId": "s",
+               "message": {"id": f"m{i}", "role": "assistant", "content": [{"type": "text", "text": "x" * (1 << 20)}]}} for i in range(65)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert f'{path}: the turn that begins with "Go on for ever." is larger than 64 MiB' in reprise(make_home(), path, status=1).stderr
+
+
 def test_compressed_sessions_of_codex_are_named(make_home):
     home = make_home()
     folder = home.user / ".codex/sessions/2026/06/01"

@@ -214,6 +214,27 @@ TEST_CASE("MovedTurns: a tree cannot ask for more than 64 MiB of repetitions", "
   CHECK(left_out.Notes().size() == 1);
 }
 
+TEST_CASE("MovedTurns: a session may have any size, but none of its turns, without files", "[moves]") {
+  const auto session = [](int prompts, const std::string& result) {
+    std::string text, last;
+    for (int i = 0; i < 66; ++i) {
+      const std::string id = std::to_string(i);
+      if (i % (66 / prompts) == 0) text += ClaudeLine("user", "p" + id, last, "\"begin " + id + "\"");
+      const std::string parent = i % (66 / prompts) == 0 ? "p" + id : last;
+      text += ClaudeLine("assistant", "c" + id, parent, R"([{"type":"tool_use","id":"t","name":"x","input":{}}])");
+      text += ClaudeLine("user", last = "r" + id, "c" + id,
+                         R"([{"type":"tool_result","tool_use_id":"t","content":)" + result + "}]");
+    }
+    return ReadText(text);
+  };
+  const std::string words = "\"" + std::string(1 << 20, 'x') + "\"";
+  CHECK(session(1, words).chats.at(0).error().message == "the turn that begins with \"begin 0\" is larger than 64 MiB");
+  CHECK(session(2, words).chats.at(0).value().interactions.size() == 2);
+  const std::string image = R"([{"type":"image","source":{"type":"base64","media_type":"image/png","data":")" +
+                            std::string(1 << 21, 'A') + R"("}}])";
+  CHECK(session(1, image).chats.at(0).value().interactions.size() == 1);
+}
+
 TEST_CASE("MovedTurns: sub-agents that name each other are read once", "[moves]") {
   const Json ref = {{"trajectory_id", "t"}};
   const Json result = {{"source_call_id", "c"}, {"content", "done"}, {"subagent_trajectory_ref", Json(40, ref)}};

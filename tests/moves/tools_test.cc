@@ -626,6 +626,11 @@ TEST_CASE("MovedTurns: of what Claude Code was told while it worked, a person's 
   }
 }
 
+TEST_CASE("ReadGemini: a session of a sub-agent says so", "[moves]") {
+  const std::string lines = GeminiLines({{{"$set", {{"kind", "subagent"}}}}, GeminiMessage("1", "user", "hi")});
+  CHECK(Chat(lines).notes == std::vector<std::string>{"left out: 1 x session whose sub-agent this is"});
+}
+
 TEST_CASE("RecognizeFormat: other programs' forms are not taken for a known one", "[moves]") {
   const Json prompt = {{"role", "user"}, {"content", "weather?"}};
   const Json calls = {{"role", "assistant"}, {"content", ""}, {"tool_calls", Json::array()}};

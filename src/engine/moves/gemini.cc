@@ -1,5 +1,6 @@
 // Gemini CLI: a session's record (one JSON file; later a log in lines), and the checkpoints of /chat save.
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -261,13 +262,16 @@ class GeminiLog {
     const bool is_change = line.contains("$set");
     const Json& about = is_change ? MemberOf(line, "$set") : line;
     if (!is_change && !line.contains("sessionId")) left_out_.AddUnknown("line", TextMember(line, "type"));
-    reader_.TakeFacts(about);
+    TakeFacts(about);
     if (MemberOf(about, "messages").is_array()) Replace(ListIn(about, "messages"));
   }
   std::size_t bytes() const { return bytes_; }
 
   // The list of a document, message by message, as if it were all of a line.
-  void TakeFacts(const Json& about) { reader_.TakeFacts(about); }
+  void TakeFacts(const Json& about) {
+    is_of_sub_agent_ = is_of_sub_agent_ || TextMember(about, "kind") == "subagent";
+    reader_.TakeFacts(about);
+  }
   void TakeMessage(const Json& message, const SourcePlace& place) {
     if (!has_summary_ && IsSummary(message)) {
       has_summary_ = true;
@@ -287,6 +291,10 @@ class GeminiLog {
     reader->facts = std::move(reader_.facts);
     reader->left_out = std::move(left_out_);
     if (cut_off) reader->left_out.Add("last line, which is not complete");
+    // It is in a folder with the name of the session that has the call.
+    const std::string parent = std::filesystem::path(source_.name()).parent_path().filename().string();
+    if (is_of_sub_agent_)
+      reader->left_out.Add("session whose sub-agent this is" + (parent.empty() ? "" : " (" + parent + ")"));
     const std::size_t count = entries_.size();
     auto load = [entries = std::move(entries_), source = std::move(source_)](std::size_t record) {
       return Load(source, entries[record]);
@@ -433,6 +441,7 @@ class GeminiLog {
   std::unordered_map<std::string, std::size_t> places_;  // by id
   std::size_t bytes_ = 0, nameless_ = 0;                 // bytes_: of texts
   bool has_summary_ = false;                             // of a document
+  bool is_of_sub_agent_ = false;
 };
 
 }  // namespace

@@ -17,6 +17,7 @@ namespace {
 using Kind = MovedMessage::Kind;
 
 constexpr std::size_t kMostRepeatedSteps = 100'000, kMostRepeatedBytes = 64 << 20;  // as in trees.cc
+constexpr std::size_t kBytesOfStep = 256;                                           // in memory, besides its texts
 
 std::uint64_t HashOf(const std::string& id) { return std::hash<std::string>()(id); }
 
@@ -100,11 +101,23 @@ Result<void> MovedTurns::ReadOnce(const Seen& seen) {
     if (turns_.size() >= InteractionId::kMaxNumber) return Fail(Reason::kInvalidDocument, "it has too many messages");
   }
   if (continues_unknown_) TRY(PlaceParentsFirst(ParentsFirst(links)));
+  for (const Turn& turn : turns_) TRY(CheckSize(turn));
   if (const std::string& head = facts().head; !head.empty()) {
     if (const auto found = known_.find(HashOf(head)); found != known_.end()) head_ = found->second.turn;
   }
   left_out_.Add(session_->left_out());
   return {};
+}
+
+// A turn is held in memory while it is made, whatever the size of the session. Its files are not.
+Result<void> MovedTurns::CheckSize(const Turn& turn) {
+  std::size_t bytes = 0;
+  for (const Step& step : turn.steps) bytes += step.bytes + kBytesOfStep;
+  if (bytes <= kMaxSourceRecord) return {};
+  const Step& first = turn.steps.front();
+  const std::string words = FirstWords(TRY(ReadAgain(first.record))[first.index].text);
+  return Fail(Reason::kInvalidDocument, "the turn that begins with \"" + words + "\" is larger than " +
+                                            std::to_string(kMaxSourceRecord >> 20) + " MiB");
 }
 
 Result<std::vector<MovedMessage>> MovedTurns::ReadAgain(std::uint32_t record) {
@@ -127,7 +140,9 @@ Result<void> MovedTurns::PlaceParentsFirst(const std::vector<std::uint32_t>& ord
 
 void MovedTurns::PlaceAll(const std::vector<MovedMessage>& messages, std::uint32_t record) {
   for (std::size_t i = 0; i < messages.size(); ++i) {
-    const std::size_t bytes = std::min<std::size_t>(BytesOf({&messages[i], 1}), kNone);
+    std::size_t bytes = BytesOf({&messages[i], 1});
+    for (const MovedFile& file : messages[i].files) bytes -= file.content.size();
+    bytes = std::min<std::size_t>(bytes, kNone);
     Place(messages[i],
           {.record = record, .index = static_cast<std::uint32_t>(i), .bytes = static_cast<std::uint32_t>(bytes)});
   }

@@ -24,7 +24,7 @@ class MovedTurns {
  public:
   using Seen = std::function<void(const MovedMessage& message)>;
   // Reads the session once. kNotFound if it holds no message; kInvalidArgument (reason "invalid_document") if it is
-  // unusable; kIo.
+  // unusable, or a turn is larger than kMaxSourceRecord; kIo.
   static Result<std::shared_ptr<MovedTurns>> Plan(std::unique_ptr<MovedSession> session);
   // The same, but that it may hold no message. `seen` gets each; it may be empty.
   static Result<std::shared_ptr<MovedTurns>> Read(std::unique_ptr<MovedSession> session, const Seen& seen);
@@ -45,7 +45,7 @@ class MovedTurns {
   static constexpr std::uint32_t kNone = 0xffff'ffff;
   struct Step {
     std::uint32_t record, index;
-    std::uint32_t bytes = 0;
+    std::uint32_t bytes = 0;  // without its files
   };
   struct Turn {
     std::uint32_t parent = kNone, edited_from = kNone;
@@ -70,6 +70,7 @@ class MovedTurns {
 
   explicit MovedTurns(std::unique_ptr<MovedSession> session) : session_(std::move(session)) {}
   Result<void> ReadOnce(const Seen& seen);
+  Result<void> CheckSize(const Turn& turn);
   // The steps of a record. kIo if they are not those of the first reading.
   Result<std::vector<MovedMessage>> ReadAgain(std::uint32_t record);
   Result<void> PlaceParentsFirst(const std::vector<std::uint32_t>& order);
