@@ -384,6 +384,17 @@ TEST_CASE("MovedTurns: what an ATIF agent is told without a call is one message,
                                                "left out: 1 x sub-agent that no call names"});
 }
 
+TEST_CASE("MovedTurns: a turn that began with files alone is one again after our own ATIF", "[moves]") {
+  const auto step = [](const char* source, const char* message, const char* turn) {
+    return Json{{"source", source}, {"message", message}, {"extra", {{"interaction", turn}}}};
+  };
+  const ForeignChat chat = Chat(DumpJson({{"schema_version", "ATIF-v1.7"},
+                                          {"steps",
+                                           {step("user", "sow", "int_001"), step("agent", "sown", "int_001"),
+                                            step("user", "", "int_002"), step("agent", "seen", "int_002")}}}));
+  CHECK(PromptsOf(chat) == std::vector<std::string>{"sow", ""});
+}
+
 TEST_CASE("MovedTurns: sub-agents of one session are told apart in ATIF", "[moves]") {
   const auto helper = [](const char* id, const char* words) {
     return Json{{"session_id", "s"},

@@ -138,6 +138,14 @@ TEST_CASE("FormatAtif: a chat without a message has the one step that the format
   CHECK(json["final_metrics"]["total_steps"] == 1);
 }
 
+TEST_CASE("FormatAtif: each turn begins with a step of the user, also if nothing was said", "[transcript]") {
+  AddedInteraction wordless = Turn();
+  wordless.interaction.user_message.clear();
+  const Json json = *ParseJson(FormatAtif(kSummary, {Turn(), wordless}));
+  CHECK(json["steps"][3]["source"] == "user");
+  CHECK(json["steps"][3]["message"] == "");
+}
+
 TEST_CASE("FormatAtif: calls and sub-agents have names of their own, also if turns repeat the ids of calls",
           "[transcript]") {
   AddedInteraction turn = Turn();

@@ -139,11 +139,9 @@ std::string FormatAtif(const ChatSummary& summary, const std::vector<AddedIntera
   for (const AddedInteraction& turn : branch) {
     const Interaction& one = turn.interaction;
     const Json extra = {{"interaction", one.id.str()}};
-    if (!one.user_message.empty() || !one.attachments.empty()) {
-      Json of_user = extra;
-      if (!one.attachments.empty()) of_user["files"] = ToJson(one.attachments);
-      trajectory.AddStep("user", one.created_at, one.user_message, std::move(of_user));
-    }
+    Json of_user = extra;
+    if (!one.attachments.empty()) of_user["files"] = ToJson(one.attachments);
+    trajectory.AddStep("user", one.created_at, one.user_message, std::move(of_user));
     for (const AgentEvent& each : one.events) {
       const auto* compacted = std::get_if<event::Compacted>(&each.payload);
       if (compacted == nullptr || compacted->summary.empty()) continue;

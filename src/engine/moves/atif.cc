@@ -61,7 +61,9 @@ class AtifReader final : public RecordReader {
       TakeAnswer(json, model, step);
       steps.push_back(step);
     } else if (source == "user") {
-      if (!IsBlank(step.text) || !step.files.empty()) steps.push_back(step);
+      // Of ours, one without a text begins a turn, too: it had files, which are elsewhere.
+      const bool is_ours = MemberOf(MemberOf(json, "extra"), "interaction").is_string();
+      if (is_ours || !IsBlank(step.text) || !step.files.empty()) steps.push_back(step);
     } else if (MemberOf(MemberOf(json, "extra"), "compacted_messages").is_number()) {  // ours
       step.kind = Kind::kSummary;
       steps.push_back(step);
