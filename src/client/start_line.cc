@@ -34,9 +34,7 @@ std::string ModelOf(ServerLink& link, const ConversationStart& beginning) {
   if (!beginning.model.empty()) return beginning.model;
   const Json& turns = ListedIn(KnownOf(beginning), "interactions");
   if (std::string own = TextMember(KnownOf(beginning), "model"); !own.empty()) return own;
-  if (!turns.empty()) {
-    if (std::string last = TextMember(turns.back(), "model"); !last.empty()) return last;
-  }
+  if (std::string last = turns.empty() ? "" : TextMember(turns.back(), "model"); !last.empty()) return last;
   return TextMember(link.Models(), "default");
 }
 

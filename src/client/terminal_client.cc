@@ -54,6 +54,7 @@ TerminalClient::TerminalClient(Parts parts)
                  .resized =
                      [this] {
                        screen_.Resize();
+                       view_.Resized();
                        FitQuestion();
                        UpdateScreen(/*at_once=*/true);  // whose lines are cut to the width
                      }},

@@ -63,10 +63,6 @@ tl::unexpected<Error> Wanted(const std::string& what) {
   return Fail(ErrorCode::kInvalidArgument, "this must be " + what);
 }
 
-bool IsOption(const Json& options, const std::string& text) {
-  return std::ranges::any_of(options, [&](const Json& option) { return option == Json(text); });
-}
-
 struct Choice {
   Json value;
   std::string title;  // for people; may be empty
@@ -77,19 +73,18 @@ struct Choice {
 // The choices of a schema: of `enum` with `enumNames`, or of `oneOf` or `anyOf` with a `const` and a `title` each.
 std::vector<Choice> ChoicesOf(const Json& schema) {
   std::vector<Choice> choices;
-  if (const auto list = schema.find("enum"); list != schema.end() && list->is_array()) {
-    const auto names = schema.find("enumNames");
-    const std::size_t named = names != schema.end() && names->is_array() ? names->size() : 0;
-    for (std::size_t i = 0; i < list->size(); ++i) {
-      const bool has_name = i < named && (*names)[i].is_string();
-      choices.push_back({(*list)[i], has_name ? (*names)[i].get<std::string>() : ""});
+  if (const Json& list = MemberOf(schema, "enum"); list.is_array()) {
+    const Json& names = MemberOf(schema, "enumNames");
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const bool has_name = names.is_array() && i < names.size() && names[i].is_string();
+      choices.push_back({list[i], has_name ? names[i].get<std::string>() : ""});
     }
     return choices;
   }
   for (const char* name : {"oneOf", "anyOf"}) {
-    const auto list = schema.find(name);
-    if (list == schema.end() || !list->is_array()) continue;
-    for (const Json& each : *list) {
+    const Json& list = MemberOf(schema, name);
+    if (!list.is_array()) continue;
+    for (const Json& each : list) {
       if (each.is_object() && each.contains("const")) choices.push_back({each["const"], TextMember(each, "title")});
     }
     break;
@@ -99,9 +94,7 @@ std::vector<Choice> ChoicesOf(const Json& schema) {
 
 // The choices of a member, or of the items of a list.
 std::vector<Choice> ChoicesOfMember(const Json& schema) {
-  if (TextMember(schema, "type") != "array") return ChoicesOf(schema);
-  const auto items = schema.find("items");
-  return items == schema.end() ? std::vector<Choice>() : ChoicesOf(*items);
+  return ChoicesOf(TextMember(schema, "type") == "array" ? MemberOf(schema, "items") : schema);
 }
 
 // "1. noon (At noon), 2. night"
@@ -171,16 +164,16 @@ std::string FaultOfFormat(std::string_view format, std::string_view text) {
 }
 
 std::optional<double> Limit(const Json& schema, const char* name) {
-  const auto limit = schema.find(name);
-  return limit != schema.end() && limit->is_number() ? std::optional(limit->get<double>()) : std::nullopt;
+  const Json& limit = MemberOf(schema, name);
+  return limit.is_number() ? std::optional(limit.get<double>()) : std::nullopt;
 }
 
 // "at least 2 and at most 5 characters"; empty if there are no limits.
 std::string LimitsOf(const Json& schema, const char* least, const char* most, const std::string& unit) {
-  const auto low = schema.find(least), high = schema.find(most);
+  const Json &low = MemberOf(schema, least), &high = MemberOf(schema, most);
   std::string text;
-  if (low != schema.end() && low->is_number()) text = "at least " + DumpJson(*low);
-  if (high != schema.end() && high->is_number()) text += (text.empty() ? "" : " and ") + ("at most " + DumpJson(*high));
+  if (low.is_number()) text = "at least " + DumpJson(low);
+  if (high.is_number()) text += (text.empty() ? "" : " and ") + ("at most " + DumpJson(high));
   return text.empty() ? "" : text + unit;
 }
 
@@ -440,15 +433,13 @@ Result<std::optional<Json>> FormField::ParseLine(const std::string& line) const 
 }
 
 std::vector<FormField> FieldsOf(const std::string& schema) {
-  const auto json = ParseJson(schema);
-  if (!json || !json->is_object()) return {};
-  const auto properties = json->find("properties");
-  if (properties == json->end() || !properties->is_object()) return {};
-  const auto required = json->find("required");
+  const Json json = ParseJson(schema).value_or(Json());
+  const Json &properties = MemberOf(json, "properties"), &required = MemberOf(json, "required");
+  if (!properties.is_object()) return {};
   std::vector<FormField> fields;
-  for (const auto& [name, member] : properties->items()) {
+  for (const auto& [name, member] : properties.items()) {
     if (!member.is_object() || TextMember(member, "type") == "object") return {};
-    const bool needed = required != json->end() && required->is_array() && IsOption(*required, name);
+    const bool needed = required.is_array() && std::ranges::find(required, Json(name)) != required.end();
     fields.push_back({.name = name, .hint = HintOf(member, needed), .required = needed, .schema = member});
   }
   return fields;

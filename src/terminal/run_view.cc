@@ -81,6 +81,10 @@ void RunView::End() {
   output_.clear();
 }
 
+void RunView::Resized() {
+  if (text_) text_->SetWidth(screen_.columns());
+}
+
 void RunView::Note(const std::string& text) { Fact(Style::kDim, text); }
 
 void RunView::Fact(Style::Role role, const std::string& text) {

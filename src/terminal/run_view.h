@@ -27,6 +27,8 @@ class RunView {
   // Begins a run, or a recorded one (not `live`), which is shown without times and costs.
   void Begin(bool live);
   void Heard(const AgentEvent& event);
+  // The screen has another width now.
+  void Resized();
   // The run is over or interrupted: shows unfinished text as it is.
   void End();
 

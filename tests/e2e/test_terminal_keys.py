@@ -298,6 +298,18 @@ def test_no_dead_line_stays_after_a_resize(attached, provider, sizes, asks):
         assert any(line.startswith("> go") for line in screen) or rows < 20, screen
 
 
+def test_an_answer_that_goes_on_after_a_resize_is_wrapped_anew(attached, provider):
+    gate = Gate()
+    words = " ".join(f"word{n:02}" for n in range(14))
+    provider.plan(text(words, gate, f" {words}\n\nthe end"))
+    chat = attached()
+    chat.say("go").until("word13").resize(60, 40).quiet(1.5)
+    gate.release()
+    chat.until("the end").ready()
+    lines = [line for line in chat.screen if "word" in line]
+    assert len(lines) == 4 and all(re.fullmatch(r"(word\d\d ?)+", line) for line in lines), chat.screen
+
+
 def test_a_drag_of_the_window_is_drawn_when_it_rests(attached, provider):
     provider.plan(text("fine"))
     chat = attached()
