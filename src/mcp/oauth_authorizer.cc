@@ -190,24 +190,7 @@ Result<void> OAuthAuthorizer::RenewNow(const OAuthChallenge& challenge, const st
 }
 
 Result<void> OAuthAuthorizer::RefreshNow(OAuthLogin& login) {
-  const auto& registrations = login.registrations;
-  OAuthRegistration ours;
-  if (!parts_.options.client_id.empty()) {
-    ours = {.issuer = login.tokens.issuer,
-            .client_id = parts_.options.client_id,
-            .client_secret = parts_.options.client_secret,
-            .token_method = parts_.options.client_secret.empty() ? "none" : "client_secret_basic"};
-  } else if (!parts_.options.client_metadata_url.empty()) {
-    ours = {.issuer = login.tokens.issuer,
-            .client_id = parts_.options.client_metadata_url,
-            .client_secret = {},
-            .token_method = "none"};
-  } else {
-    const auto known = std::ranges::find(registrations, login.tokens.issuer, &OAuthRegistration::issuer);
-    if (known == registrations.end()) return Fail(OAuthError("this client is not registered any more"));
-    ours = *known;
-  }
-  auto tokens = TRY(flow_.Refresh(login.tokens, ours, stop_.get_token()));
+  auto tokens = TRY(flow_.Refresh(login.tokens, login.registrations, stop_.get_token()));
   // A refresh token may be valid only once, so the new tokens are stored at once. A log-in or log-out meanwhile wins.
   const auto kept = parts_.credentials.Change(parts_.server, parts_.url, [&](OAuthLogin& now) {
     if (now.tokens.access_token == login.tokens.access_token) now.tokens = tokens;

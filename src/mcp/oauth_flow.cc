@@ -157,22 +157,25 @@ Result<OAuthServer> OAuthFlow::FindServer(const std::string& issuer, const std::
   return Fail(OAuthError("the authorization server does not describe itself"));
 }
 
-Result<OAuthRegistration> OAuthFlow::Register(const OAuthServer& server, const std::string& redirect_uri,
-                                              const std::vector<OAuthRegistration>& known,
-                                              const std::stop_token& stop) const {
+std::optional<OAuthRegistration> OAuthFlow::Configured(const OAuthServer& server) const {
   OAuthRegistration ours{.issuer = server.issuer, .client_id = {}, .client_secret = {}, .token_method = "none"};
+  ours.is_configured = true;
   if (!options_.client_id.empty()) {
     ours.client_id = options_.client_id;
     ours.client_secret = options_.client_secret;
     ours.token_method = TokenMethod(server, "", !ours.client_secret.empty());
-    ours.is_configured = true;
     return ours;
   }
-  if (!options_.client_metadata_url.empty() && server.takes_metadata_url) {
-    ours.client_id = options_.client_metadata_url;
-    ours.is_configured = true;
-    return ours;
-  }
+  if (options_.client_metadata_url.empty() || !server.takes_metadata_url) return std::nullopt;
+  ours.client_id = options_.client_metadata_url;
+  return ours;
+}
+
+Result<OAuthRegistration> OAuthFlow::Register(const OAuthServer& server, const std::string& redirect_uri,
+                                              const std::vector<OAuthRegistration>& known,
+                                              const std::stop_token& stop) const {
+  if (auto configured = Configured(server)) return *std::move(configured);
+  OAuthRegistration ours{.issuer = server.issuer, .client_id = {}, .client_secret = {}, .token_method = "none"};
   const auto earlier = std::ranges::find_if(known, [&](const OAuthRegistration& each) {
     return each.issuer == server.issuer && each.redirect_uri == redirect_uri;
   });
@@ -267,11 +270,16 @@ Result<OAuthTokens> OAuthFlow::Finish(const OAuthAttempt& attempt, std::string_v
   return tokens;
 }
 
-Result<OAuthTokens> OAuthFlow::Refresh(const OAuthTokens& tokens, const OAuthRegistration& registration,
+Result<OAuthTokens> OAuthFlow::Refresh(const OAuthTokens& tokens, const std::vector<OAuthRegistration>& known,
                                        const std::stop_token& stop) const {
   const auto server = TRY(FindServer(tokens.issuer, stop));
+  // Only a log-in that registered has left a registration for this issuer, so the tokens were given to that client.
+  const auto registered = std::ranges::find(known, tokens.issuer, &OAuthRegistration::issuer);
+  const auto ours =
+      registered != known.end() && options_.client_id.empty() ? std::optional(*registered) : Configured(server);
+  if (!ours) return Fail(OAuthError("this client is not registered any more"));
   auto fresh =
-      TRY(AskForTokens(server, registration, {{"grant_type", "refresh_token"}, {"refresh_token", tokens.refresh_token}},
+      TRY(AskForTokens(server, *ours, {{"grant_type", "refresh_token"}, {"refresh_token", tokens.refresh_token}},
                        tokens.resource, stop));
   fresh.resource = tokens.resource;
   fresh.scope = tokens.scope;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -62,8 +63,9 @@ class OAuthFlow {
   // The second half: `query` is the query that the browser came back with, without its question mark. An answer from
   // another issuer is neither used nor shown.
   Result<OAuthTokens> Finish(const OAuthAttempt& attempt, std::string_view query, const std::stop_token& stop) const;
-  // Refreshes tokens, without the user. Fetches the authorization server's endpoints anew.
-  Result<OAuthTokens> Refresh(const OAuthTokens& tokens, const OAuthRegistration& registration,
+  // Refreshes tokens, without the user, as the client that logged in: one of the registrations `known`, or the
+  // configured one. Fetches the authorization server's endpoints anew.
+  Result<OAuthTokens> Refresh(const OAuthTokens& tokens, const std::vector<OAuthRegistration>& known,
                               const std::stop_token& stop) const;
 
  private:
@@ -76,6 +78,8 @@ class OAuthFlow {
   Result<OAuthResource> FindResource(const OAuthChallenge& challenge, const std::stop_token& stop) const;
   Result<OAuthServer> FindServer(const std::string& issuer, const std::stop_token& stop) const;
   bool IsOwnOrigin(const std::string& issuer) const;
+  // nullopt: the client has to register.
+  std::optional<OAuthRegistration> Configured(const OAuthServer& server) const;
   Result<OAuthRegistration> Register(const OAuthServer& server, const std::string& redirect_uri,
                                      const std::vector<OAuthRegistration>& known, const std::stop_token& stop) const;
   Result<OAuthTokens> AskForTokens(const OAuthServer& server, const OAuthRegistration& registration,

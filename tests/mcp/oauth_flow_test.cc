@@ -1,9 +1,13 @@
 #include "mcp/oauth_flow.h"
 
+#include <future>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "base/posix_file_system.h"
+#include "mcp/oauth_authorizer.h"
+#include "support/temp_directory.h"
 #include "support/test.h"
 
 namespace reprise::oauth_flow_test {
@@ -135,7 +139,7 @@ TEST_CASE("OAuthFlow: a server of 2025-03-26, which has no metadata", "[mcp]") {
     CHECK(attempt->url.starts_with("https://mcp.example/authorize?"));
     const auto tokens = flow.Finish(*attempt, "code=c&state=" + attempt->state, {});
     REQUIRE(tokens.has_value());
-    CHECK(flow.Refresh(*tokens, attempt->registration, {}).has_value());
+    CHECK(flow.Refresh(*tokens, {attempt->registration}, {}).has_value());
     for (const HttpRequest& request : web.requests) CHECK(request.body.find("resource=") == std::string::npos);
   }
   SECTION("but one that says where its metadata is must have it there") {
@@ -158,6 +162,54 @@ TEST_CASE("OAuthFlow: a client registers for each log-in, because the server may
   CHECK(flow.Begin({}, kRedirect, {old}, "", {})->registration.client_id == "new");
   world.web.pages.erase("https://auth.example/register");  // it accepts no more registrations
   CHECK(flow.Begin({}, kRedirect, {old}, "", {})->registration.client_id == "old");
+}
+
+TEST_CASE("OAuthAuthorizer: a refresh names the client that logged in, as the server wants it", "[mcp]") {
+  World world;
+  std::string& server = world.web.pages["https://auth.example/.well-known/oauth-authorization-server"];
+  server.pop_back();
+  world.web.pages["https://auth.example/r"] = R"({"client_id":"new"})";
+  world.web.pages["https://auth.example/token"] =
+      R"({"access_token":"abc","token_type":"bearer","refresh_token":"def"})";
+  OAuthClientOptions options;
+  std::string expected;
+  SECTION("with its secret in the form") {
+    server += R"(,"token_endpoint_auth_methods_supported":["client_secret_post"]})";
+    options = {.client_id = "us", .client_secret = "s"};
+    expected = "&client_id=us&client_secret=s";
+  }
+  SECTION("with its registration, if the server takes no URL for it") {
+    server += R"(,"registration_endpoint":"https://auth.example/r"})";
+    options = {.client_metadata_url = "https://us.example/client.json"};
+    expected = "&client_id=new";
+  }
+  SECTION("with the URL of its metadata") {
+    server += R"(,"client_id_metadata_document_supported":true})";
+    options = {.client_metadata_url = "https://us.example/client.json"};
+    expected = "&" + FormText({{"client_id", "https://us.example/client.json"}});
+  }
+  const TempDirectory directory;
+  PosixFileSystem disk;
+  OAuthCredentials credentials(disk, directory.File("logins"), nullptr);
+  const auto browser = [](const OAuthAttempt& attempt, const std::stop_token&) {
+    return Result<std::string>("code=c&state=" + attempt.state);
+  };
+  for (const bool logs_in : {true, false}) {
+    OAuthAuthorizer authorizer({.transport = world.web,
+                                .credentials = credentials,
+                                .server = "s",
+                                .url = kServer,
+                                .options = options,
+                                .redirect_uri = kRedirect,
+                                .browser = logs_in ? OAuthBrowser(browser) : nullptr});
+    std::promise<Result<void>> renewed;
+    authorizer.Renew({}, logs_in ? "" : "abc", /*is_second=*/false,
+                     [&](Result<void> result) { renewed.set_value(std::move(result)); });
+    CHECK(renewed.get_future().get().has_value());
+  }
+  const std::string& body = world.web.requests.back().body;
+  CHECK(body.find("grant_type=refresh_token") != std::string::npos);
+  CHECK(body.find(expected) != std::string::npos);
 }
 
 TEST_CASE("OAuthFlow: a configured client id belongs to the configured issuer", "[mcp]") {
