@@ -115,7 +115,9 @@ Result<OAuthLogin> OAuthCredentials::Change(const std::string& server, const std
   const MutexLock lock(mutex_);
   const auto alone = TRY(FolderLock::Take(ParentDirectory(path_), kLongestWait));
   auto servers = Read();
-  if (!servers) {  // set aside, so that it can be examined
+  if (!servers) {  // set aside, so that it can be examined, unless the disk or the system failed and it may be whole
+    const ErrorCode code = servers.error().code;
+    if (code == ErrorCode::kIo || code == ErrorCode::kUnavailable) return Fail(servers.error());
     TRY(file_system_.Rename(path_, path_ + ".damaged." + RandomHex(4)));
     servers = Json::object();
   }

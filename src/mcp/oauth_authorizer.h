@@ -37,8 +37,8 @@ class OAuthCredentials {
   // count as empty.
   Result<OAuthLogin> Look(const std::string& server, const std::string& url);
   // Changes the log-in atomically and returns the stored result: `change` gets the current one, and no other thread or
-  // process writes meanwhile (kUnavailable if one holds the lock for ten seconds). A file that cannot be read is set
-  // aside (".damaged.<random>").
+  // process writes meanwhile (kUnavailable if one holds the lock for ten seconds). A file whose content is damaged is
+  // set aside (".damaged.<random>").
   Result<OAuthLogin> Change(const std::string& server, const std::string& url,
                             const std::function<void(OAuthLogin&)>& change);
   // Removes the log-in. Returns whether there was an access token.

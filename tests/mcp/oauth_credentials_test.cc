@@ -8,6 +8,7 @@
 #include "base/posix_file_system.h"
 #include "base/system.h"
 #include "mcp/oauth_authorizer.h"
+#include "support/faulty_file_system.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
 
@@ -96,6 +97,21 @@ TEST_CASE("OAuthCredentials: a file that cannot be read is set aside by the next
   CHECK(credentials.Look("s", kUrl)->wanted_scope == "x");
   CHECK(credentials.Look("s", "https://other.example/mcp")->wanted_scope.empty());
   CHECK(disk.ListDirectory(directory.path())->size() == 2);
+}
+
+TEST_CASE("OAuthCredentials: a disk or a system that fails for a moment costs no log-in", "[mcp]") {
+  const TempDirectory directory;
+  PosixFileSystem disk;
+  const auto log_in = [](OAuthLogin& login) { login.tokens.access_token = "t"; };
+  REQUIRE(OAuthCredentials(disk, directory.File("logins"), nullptr).Change("s", kUrl, log_in).has_value());
+  const ErrorCode code = GENERATE(ErrorCode::kIo, ErrorCode::kUnavailable);
+  FaultyFileSystem failing(disk, {.at = 1, .code = code, .reads = true});
+  OAuthCredentials credentials(failing, directory.File("logins"), nullptr);
+  const auto refused = credentials.Change("other", kUrl, log_in);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == code);
+  CHECK(credentials.Look("s", kUrl)->tokens.access_token == "t");
+  CHECK(disk.ListDirectory(directory.path())->size() == 1);  // nothing set aside
 }
 
 }  // namespace reprise::oauth_credentials_test
