@@ -452,8 +452,9 @@ Result<void> ChatFiles::MoveToTrash(const ChatId& chat, const std::vector<Intera
   TRY(SyncRoot());
   TRY(file_system_.SyncDirectory(TrashDirectory(root_)));
   TRY(file_system_.SyncDirectory(TrashedBranches(root_)));
-  for (const InteractionId id : interactions) {
-    TRY(file_system_.Rename(InteractionFile(root_, chat, id), folder + "/" + id.str() + ".json"));
+  // The newest first: one whose parent is gone would be damaged if the others are not moved any more.
+  for (auto id = interactions.rbegin(); id != interactions.rend(); ++id) {
+    TRY(file_system_.Rename(InteractionFile(root_, chat, *id), folder + "/" + id->str() + ".json"));
   }
   // The new names become durable before the old ones are gone for good.
   TRY(file_system_.SyncDirectory(folder));

@@ -190,7 +190,8 @@ class ChatFiles {
   Result<void> SyncChatDirectory(const ChatId& chat) const;
   Result<void> SetIndexAside(const ChatId& chat) const;
   Result<void> MoveToTrash(const ChatId& chat) const;
-  // The same for some of its interactions, which nothing refers to any more.
+  // The same for some of its interactions, parents first, which no others refer to any more. If it fails, the newer
+  // ones may be moved.
   Result<void> MoveToTrash(const ChatId& chat, const std::vector<InteractionId>& interactions) const;
   // Last deletion first.
   Result<std::vector<TrashEntry>> ListTrash() const;

@@ -536,10 +536,10 @@ Result<ChatSummary> FileInteractionStore::ChangeIndex(const ChatId& chat, bool, 
 
 Result<void> FileInteractionStore::MoveToTrash(const ChatId& chat, const std::vector<InteractionId>& interactions) {
   auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kStateAndIndex));
-  TRY(files_.MoveToTrash(chat, interactions));
+  auto moved = files_.MoveToTrash(chat, interactions);
   DropStates(chat);
-  Retire(chat, held);  // the next call reads the disk
-  return {};
+  Retire(chat, held);  // even if only some were moved, so that the next call reads the disk
+  return moved;
 }
 
 Result<void> FileInteractionStore::DeleteChat(const ChatId& chat) {

@@ -6,6 +6,7 @@
 #include "store/file_interaction_store.h"
 #include "store/file_names.h"
 #include "store/sample.h"
+#include "support/faulty_file_system.h"
 #include "support/forwarding_file_system.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
@@ -86,6 +87,36 @@ TEST_CASE("Deletion: a reader meanwhile finds the chat, the next one of its name
       }
       if (!interrupting.fired()) break;
     }
+  }
+}
+
+TEST_CASE("Deletion: what of a branch could not be removed is whole, here and after a restart", "[store]") {
+  bool fired = true;
+  for (std::size_t call = 1; fired; ++call) {
+    CAPTURE(call);
+    TempDirectory directory;
+    PosixFileSystem disk;
+    {
+      const auto store = FileInteractionStore::Open({.root = directory.path(), .keys = nullptr, .file_system = disk});
+      REQUIRE(store);
+      Fill(**store, "first");
+      REQUIRE((*store)->SaveInteraction(Sample(4, std::nullopt, "another")));
+    }
+    FaultyFileSystem failing(disk, {.at = call});
+    const auto store = FileInteractionStore::Open({.root = directory.path(), .keys = nullptr, .file_system = failing});
+    if (!store) continue;
+    static_cast<void>((*store)->RemoveBranch(Chat1(), Id(1)));
+    fired = failing.fired();
+    const auto here = (*store)->LoadChat(Chat1());
+    const auto later = FileInteractionStore::Open({.root = directory.path(),
+                                                   .keys = nullptr,
+                                                   .file_system = disk,
+                                                   .access = FileInteractionStore::Access::kReadOnly});
+    const auto there = (*later)->LoadChat(Chat1());
+    REQUIRE((here && there));
+    CHECK(here->damaged.empty());
+    CHECK(there->damaged.empty());
+    CHECK(here->interactions.size() == there->interactions.size());
   }
 }
 
