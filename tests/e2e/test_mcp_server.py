@@ -340,7 +340,7 @@ def test_what_a_failed_run_has_done_is_not_done_again(make_server, make_home, pr
     assert len(provider.requests) == asked + 2, "a run without effects is repeated"
 
 
-def test_all_chats_are_completed(offline, make_mcp, way):
+def test_all_chats_are_listed_and_completed(offline, make_mcp, way):
     for number in range(150):
         offline.client.post("/chats", {"id": f"{'even' if number % 2 == 0 else 'odd'}_{number}"}).expect(201)
     mcp = make_mcp(offline, way)
@@ -352,6 +352,9 @@ def test_all_chats_are_completed(offline, make_mcp, way):
     assert len(complete("even_")["values"]) == 75 and complete("nothing") == {"values": [], "total": 0, "hasMore": False}
     whole = complete("")
     assert len(set(whole["values"])) == 100 and whole["total"] == 150 and whole["hasMore"]
+    first = mcp.request("resources/list")
+    rest = mcp.request("resources/list", cursor=first["nextCursor"])
+    assert len({r["uri"] for r in first["resources"] + rest["resources"]}) == 150 and "nextCursor" not in rest
 
 
 def test_kill_9_while_it_waits(server, provider, way, make_mcp, make_server):

@@ -199,12 +199,12 @@ class McpRoute {
 
   Result<Outcome> Answer(const McpRequest& asked) const {
     const std::string& method = asked.message.method;
+    if (method == "resources/list") return ListResources(asked);
     if (method.ends_with("/list") && !MemberOf(asked.message.params, "cursor").is_null()) {
       return ErrorTo(asked.message.id, Unknown("there is no such page: the first has all"));
     }
     if (method == "tools/list") return DoneForNow(asked, {{"tools", ToolList()}}, kToolsFreshMs);
     if (method == "tools/call") return CallTool(asked);
-    if (method == "resources/list") return ListResources(asked);
     if (method == "resources/templates/list") {
       return DoneForNow(asked, {{"resourceTemplates", ResourceTemplates()}}, kToolsFreshMs);
     }
