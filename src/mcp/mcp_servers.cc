@@ -134,8 +134,8 @@ Result<std::string> McpServers::BeginLogin(const std::string& server) {
     const MutexLock lock(mutex_);
     if (stopped_) return Fail(ErrorCode::kUnavailable, "the server is stopping");
     if (!std::ranges::count(connections_, connection)) return Fail(ErrorCode::kConflict, "the server was just removed");
-    before = std::exchange(attempts_[server], nullptr);
-    attempt = attempts_[server] = std::make_shared<LoginAttempt>(log_in, done);
+    attempt = std::make_shared<LoginAttempt>(log_in, done);
+    before = std::exchange(attempts_[server], attempt);
   } catch (const std::system_error&) {
     return Fail(ErrorCode::kUnavailable, "the system is out of threads");
   }

@@ -157,6 +157,12 @@ std::string ServerConnection::launch() {
 
 // Returns why the connection ended.
 Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
+  std::uint64_t begun = 0;
+  {  // first, because the channel takes the log-in: a later one ends the session
+    const MutexLock lock(mutex_);
+    session_ended_ = false;
+    begun = changes_;
+  }
   auto channel = OpenChannel();
   if (!channel) return channel.error();
   SessionHooks hooks;
@@ -174,12 +180,6 @@ Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
     session_ended_ = true;
     changed_.notify_all();
   };
-  std::uint64_t begun = 0;
-  {
-    const MutexLock lock(mutex_);
-    session_ended_ = false;
-    begun = changes_;
-  }
   const auto session = std::make_shared<Session>(*std::move(channel), std::move(hooks));
   const auto facts = GreetServer(*session, stop);
   Error why;
