@@ -145,8 +145,8 @@ Result<UniqueFd> ConnectTo(const RedisUrl& url, std::chrono::steady_clock::time_
   Error last = NotReached("it has no address");
   for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
     UniqueFd fd(::socket(each->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, each->ai_protocol));
-    if (!fd) return Fail(Lost());
-    if (::connect(fd.get(), each->ai_addr, each->ai_addrlen) != 0 && errno != EINPROGRESS) {
+    // Without a socket, too: the system may lack IPv6, and the next address be of IPv4.
+    if (!fd || (::connect(fd.get(), each->ai_addr, each->ai_addrlen) != 0 && errno != EINPROGRESS)) {
       last = Lost();
       continue;
     }
