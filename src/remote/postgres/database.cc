@@ -187,15 +187,14 @@ Database::~Database() {
 
 void Database::BeginStop() {
   {
-    const MutexLock lock(helpers_mutex_);
-    for (Helper& each : helpers_) each.database->BeginStop();
-  }
-  {
     const MutexLock lock(mutex_);
     stopping_ = true;
     stop_until_ = Clock::now() + kPatienceWhenStopping;
   }
   ::eventfd_write(wake_.get(), 1);
+  // Last: one that is opened meanwhile sees that this one stops.
+  const MutexLock lock(helpers_mutex_);
+  for (Helper& each : helpers_) each.database->BeginStop();
 }
 
 bool Database::is_connected() const {
