@@ -245,9 +245,9 @@ constexpr std::size_t kMaxQuestion = 4000;
 
 Json WithDefaults(const Json& schema, const Json& given) {
   Json content = Json::object();
-  const auto properties = schema.find("properties");
-  if (properties == schema.end() || !properties->is_object()) return content;
-  for (const auto& [name, field] : properties->items()) {
+  const Json& properties = MemberOf(schema, "properties");
+  if (!properties.is_object()) return content;
+  for (const auto& [name, field] : properties.items()) {
     if (given.contains(name)) {
       content[name] = given[name];
     } else if (field.is_object() && field.contains("default")) {
@@ -258,12 +258,10 @@ Json WithDefaults(const Json& schema, const Json& given) {
 }
 
 bool HasRequired(const Json& schema, const Json& content) {
-  const auto required = schema.find("required");
-  if (required == schema.end() || !required->is_array()) return true;
-  for (const Json& name : *required) {
-    if (name.is_string() && !content.contains(name.get<std::string>())) return false;
-  }
-  return true;
+  const Json& required = MemberOf(schema, "required");
+  return !required.is_array() || std::ranges::all_of(required, [&](const Json& name) {
+    return !name.is_string() || content.contains(name.get<std::string>());
+  });
 }
 
 }  // namespace
@@ -277,10 +275,9 @@ Result<ToolQuestion> ParseQuestion(const Json& params) {
     if (!usable) return Fail(ErrorCode::kInvalidArgument, "the url must be http or https");
     return question;
   }
-  const auto schema = params.find("requestedSchema");
-  if (schema == params.end() || !schema->is_object())
-    return Fail(ErrorCode::kInvalidArgument, "requestedSchema is missing");
-  question.schema = DumpJson(*schema);
+  const Json& schema = MemberOf(params, "requestedSchema");
+  if (!schema.is_object()) return Fail(ErrorCode::kInvalidArgument, "requestedSchema is missing");
+  question.schema = DumpJson(schema);
   return question;
 }
 
@@ -350,14 +347,9 @@ std::string PromptLine(const McpPrompt& prompt) {
   return line + ")" + (prompt.description.empty() ? "" : ": " + prompt.description);
 }
 
-ToolOutcome ReadOutcome(Result<ToolOutcome> read) {
-  if (!read) return {.output = read.error().message, .is_error = true};
-  return *std::move(read);
-}
-
-ToolOutcome TextOutcome(const Result<std::string>& text) {
-  if (!text) return {.output = text.error().message, .is_error = true};
-  return {.output = *text, .is_error = false};
+ToolOutcome OutcomeOf(Result<ToolOutcome> outcome) {
+  if (!outcome) return {.output = outcome.error().message, .is_error = true};
+  return *std::move(outcome);
 }
 
 // Whether this argument is optional but must not be null.
@@ -370,10 +362,6 @@ bool RefusesNull(const Json& schema, const std::string& argument) {
   if (type.is_null() && values.is_array()) return std::find(values.begin(), values.end(), nullptr) == values.end();
   return type.is_array() ? std::find(type.begin(), type.end(), "null") == type.end()
                          : type.is_string() && type != "null";
-}
-
-std::string StringMember(const Json& object, const char* name) {
-  return object.contains(name) && object[name].is_string() ? object[name].get<std::string>() : std::string();
 }
 
 // Removes null arguments where the schema allows no null, because models write null for an omitted argument and servers
@@ -468,12 +456,14 @@ class McpTool final : public Tool {
         return listed;
       }
       case McpOffer::Kind::kReadResource:
-        return ReadOutcome(ReadResource(session, StringMember(given, "uri"), options));
+        return OutcomeOf(ReadResource(session, TextMember(given, "uri"), options));
       case McpOffer::Kind::kListPrompts:
         return Lines(ListPrompts(session, options), PromptLine);
       case McpOffer::Kind::kGetPrompt: {
         const std::string_view inner = given.contains("arguments") ? RawMember(arguments, "arguments") : "{}";
-        return TextOutcome(GetPrompt(session, StringMember(given, "name"), inner, options));
+        return OutcomeOf(GetPrompt(session, TextMember(given, "name"), inner, options).map([](std::string text) {
+          return ToolOutcome{.output = std::move(text)};
+        }));
       }
     }
     return {.output = "unknown kind of tool", .is_error = true};

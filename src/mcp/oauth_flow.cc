@@ -30,16 +30,6 @@ class Body final : public HttpResponseHandler {
   std::string text;
 };
 
-// RFC 7636, 4.2.
-std::string ChallengeOf(const std::string& verifier) {
-  const std::string digest = Sha256Digest({verifier});
-  const std::string_view hex = std::string_view(digest).substr(digest.find(':') + 1);
-  std::string bytes;
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
-    bytes += static_cast<char>(HexDigit(hex[i]) * 16 + HexDigit(hex[i + 1]));
-  return EncodeBase64Url(bytes);
-}
-
 // The token endpoint's authentication method: `wanted` if the server supports it. With a secret the default is Basic,
 // which every server must support (RFC 6749, 2.3.1).
 std::string TokenMethod(const OAuthServer& server, const std::string& wanted, bool has_secret) {
@@ -230,12 +220,13 @@ Result<OAuthAttempt> OAuthFlow::Begin(const OAuthChallenge& challenge, const std
   const std::string wanted = challenge.scope.empty() ? resource.scopes : challenge.scope;
   attempt.scope = ScopeUnion(ScopeUnion(asked_before, wanted), options_.scopes);
   if (attempt.server.has_offline_access) attempt.scope = ScopeUnion(attempt.scope, "offline_access");
-  std::vector<std::pair<std::string, std::string>> query{{"response_type", "code"},
-                                                         {"client_id", attempt.registration.client_id},
-                                                         {"redirect_uri", attempt.redirect_uri},
-                                                         {"state", attempt.state},
-                                                         {"code_challenge", ChallengeOf(attempt.verifier)},
-                                                         {"code_challenge_method", "S256"}};
+  std::vector<std::pair<std::string, std::string>> query{
+      {"response_type", "code"},
+      {"client_id", attempt.registration.client_id},
+      {"redirect_uri", attempt.redirect_uri},
+      {"state", attempt.state},
+      {"code_challenge", EncodeBase64Url(Sha256Bytes({attempt.verifier}))},  // RFC 7636, 4.2
+      {"code_challenge_method", "S256"}};
   if (!attempt.resource.empty()) query.emplace_back("resource", attempt.resource);
   if (!attempt.scope.empty()) query.emplace_back("scope", attempt.scope);
   const std::string& endpoint = attempt.server.authorization_endpoint;

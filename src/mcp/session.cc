@@ -33,8 +33,8 @@ constexpr int kHeaderMismatch = -32020, kMissingCapability = -32021, kUnsupporte
 
 const Json& Params(const Json& message) {
   static const Json kNone = Json::object();
-  const auto found = message.find("params");
-  return found != message.end() && found->is_object() ? *found : kNone;
+  const Json& params = MemberOf(message, "params");
+  return params.is_object() ? params : kNone;
 }
 
 std::string TextOrJson(const Json& value) {
@@ -115,12 +115,11 @@ std::string NumberText(double number) {
 // "indexing (3/10)"
 std::string ProgressText(const Json& params) {
   std::string text = TextMember(params, "message");
-  const auto progress = params.find("progress");
-  if (progress == params.end() || !progress->is_number()) return text;
-  std::string count = NumberText(progress->get<double>());
-  if (const auto total = params.find("total"); total != params.end() && total->is_number()) {
-    count += "/" + NumberText(total->get<double>());
-  }
+  const Json& progress = MemberOf(params, "progress");
+  const Json& total = MemberOf(params, "total");
+  if (!progress.is_number()) return text;
+  std::string count = NumberText(progress.get<double>());
+  if (total.is_number()) count += "/" + NumberText(total.get<double>());
   return text.empty() ? count : std::string(Utf8Prefix(text, kMaxErrorText)) + " (" + count + ")";
 }
 
@@ -532,8 +531,8 @@ void Session::TakeNotification(const std::string& method, const Json& message) {
   if ((again || method == "notifications/tools/list_changed") && hooks_.on_tools_changed)
     return hooks_.on_tools_changed();
   if (method == "notifications/message" && hooks_.on_log) {
-    const auto data = params.find("data");
-    const std::string text = data == params.end() ? "" : data->is_string() ? data->get<std::string>() : DumpJson(*data);
+    const Json& data = MemberOf(params, "data");
+    const std::string text = data.is_string() ? data.get<std::string>() : params.contains("data") ? DumpJson(data) : "";
     return hooks_.on_log(TextMember(params, "level"), Utf8Prefix(text, kMaxErrorText));
   }
   if (method == "notifications/cancelled" && params.contains("requestId")) {

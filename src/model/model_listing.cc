@@ -235,9 +235,9 @@ constexpr std::array kContextMembers{
 
 std::int64_t ContextWindowIn(const Json& object) {
   for (const char* member : kContextMembers) {
-    const auto found = object.find(member);
-    if (found == object.end() || !found->is_number_unsigned()) continue;
-    const auto tokens = found->get<std::uint64_t>();
+    const Json& found = MemberOf(object, member);
+    if (!found.is_number_unsigned()) continue;
+    const auto tokens = found.get<std::uint64_t>();
     if (tokens > 0 && tokens <= kMaxContextWindow) return static_cast<std::int64_t>(tokens);
   }
   return 0;
@@ -268,12 +268,12 @@ constexpr AbilityWord kCapabilities[] = {
 // Reads a list of words. `is_whole`: the model lacks every ability that the list does not name.
 void ReadWords(const Json& holder, const char* member, std::span<const AbilityWord> words, bool is_whole,
                ModelAbilities& abilities) {
-  const auto list = holder.find(member);
-  if (list == holder.end() || !list->is_array()) return;
+  const Json& list = MemberOf(holder, member);
+  if (!list.is_array()) return;
   for (const AbilityWord& known : words) {
     if (is_whole && !(abilities.*known.member)) abilities.*known.member = false;
   }
-  for (const Json& word : *list) {
+  for (const Json& word : list) {
     if (!word.is_string()) continue;
     for (const AbilityWord& known : words) {
       if (word.get_ref<const std::string&>() == known.word) abilities.*known.member = true;
@@ -281,13 +281,11 @@ void ReadWords(const Json& holder, const char* member, std::span<const AbilityWo
   }
 }
 
-// Members that are true or false, or {"supported": ...}.
+// Members that are true or false, or {"supported": ...}. Nothing if it is no object.
 void ReadFlags(const Json& object, ModelAbilities& abilities) {
   for (const AbilityWord& known : kCapabilities) {
-    auto value = object.find(known.word);
-    if (value == object.end()) continue;
-    const bool is_nested = value->is_object() && value->contains("supported");
-    const Json& flag = is_nested ? (*value)["supported"] : *value;
+    const Json& value = MemberOf(object, known.word);
+    const Json& flag = value.is_object() ? MemberOf(value, "supported") : value;
     if (flag.is_boolean()) abilities.*known.member = flag.get<bool>();
   }
 }
@@ -295,13 +293,13 @@ void ReadFlags(const Json& object, ModelAbilities& abilities) {
 ModelAbilities AbilitiesIn(const Json& entry) {
   ModelAbilities abilities;
   ReadFlags(entry, abilities);
-  if (const auto own = entry.find("capabilities"); own != entry.end() && own->is_object()) ReadFlags(*own, abilities);
+  ReadFlags(MemberOf(entry, "capabilities"), abilities);
   ReadWords(entry, "capabilities", kCapabilities, /*is_whole=*/false, abilities);
   ReadWords(entry, "supported_parameters", kParameters, /*is_whole=*/true, abilities);
   ReadWords(entry, "supported_features", kParameters, /*is_whole=*/true, abilities);
-  const auto architecture = entry.find("architecture");
-  const bool has_architecture = architecture != entry.end() && architecture->is_object();
-  ReadWords(has_architecture ? *architecture : entry, "input_modalities", kModalities, /*is_whole=*/true, abilities);
+  const Json& architecture = MemberOf(entry, "architecture");
+  ReadWords(architecture.is_object() ? architecture : entry, "input_modalities", kModalities, /*is_whole=*/true,
+            abilities);
   return abilities;
 }
 
@@ -309,10 +307,8 @@ ModelAbilities AbilitiesIn(const Json& entry) {
 
 // The price of one token, as OpenRouter writes it: "0.0000025". nullopt: unknown, or variable ("-1").
 std::optional<double> PriceIn(const Json& pricing, const char* member) {
-  const auto found = pricing.find(member);
-  if (found == pricing.end() || !found->is_string()) return std::nullopt;
   constexpr double kTokensPerPrice = 1e6, kMost = 1e9;
-  const auto text = ParseNumber<double>(found->get_ref<const std::string&>());
+  const auto text = ParseNumber<double>(TextMember(pricing, member));
   if (!text) return std::nullopt;
   const double price = *text * kTokensPerPrice;
   if (!(price >= 0 && price <= kMost)) return std::nullopt;
@@ -321,14 +317,13 @@ std::optional<double> PriceIn(const Json& pricing, const char* member) {
 }
 
 std::optional<ModelPrice> PriceIn(const Json& entry) {
-  const auto pricing = entry.find("pricing");
-  if (pricing == entry.end() || !pricing->is_object()) return std::nullopt;
-  const auto input = PriceIn(*pricing, "prompt"), output = PriceIn(*pricing, "completion");
+  const Json& pricing = MemberOf(entry, "pricing");
+  const auto input = PriceIn(pricing, "prompt"), output = PriceIn(pricing, "completion");
   if (!input || !output) return std::nullopt;
   return ModelPrice{.input = *input,
                     .output = *output,
-                    .cache_read = PriceIn(*pricing, "input_cache_read"),
-                    .cache_write = PriceIn(*pricing, "input_cache_write")};
+                    .cache_read = PriceIn(pricing, "input_cache_read"),
+                    .cache_write = PriceIn(pricing, "input_cache_write")};
 }
 
 bool IsModelName(const std::string& name) {
@@ -338,10 +333,8 @@ bool IsModelName(const std::string& name) {
 
 const Json* ListIn(const Json& root) {
   if (root.is_array()) return &root;
-  if (!root.is_object()) return nullptr;
   for (const char* member : {"data", "models"}) {
-    const auto found = root.find(member);
-    if (found != root.end() && found->is_array()) return &*found;
+    if (const Json& found = MemberOf(root, member); found.is_array()) return &found;
   }
   return nullptr;
 }
@@ -387,10 +380,7 @@ Result<std::vector<ListedModel>> ReadModelList(std::string_view json) {
                       .context_window = ContextWindowIn(entry),
                       .abilities = AbilitiesIn(entry),
                       .price = PriceIn(entry)};
-    const auto meta = entry.find("meta");
-    if (model.context_window == 0 && meta != entry.end() && meta->is_object()) {
-      model.context_window = ContextWindowIn(*meta);
-    }
+    if (model.context_window == 0) model.context_window = ContextWindowIn(MemberOf(entry, "meta"));
     models.push_back(std::move(model));
   }
   return models;

@@ -82,14 +82,10 @@ Result<JournalCipher> JournalCipher::FromHeader(const RecordPlace& place, std::s
 
 std::optional<RecordPlace> JournalCipher::ClaimedPlace(std::string_view header) {
   const auto json = LooksLikeJwe(header) ? ReadJweHeader(header) : ParseJson(header);
-  if (!json || !json->is_object()) return std::nullopt;
-  const auto text = [&](const char* name) {
-    const auto member = json->find(name);
-    return member != json->end() && member->is_string() ? member->get<std::string>() : std::string();
-  };
-  const auto chat = ChatId::Parse(text("chat_id"));
-  const auto interaction = InteractionId::Parse(text("interaction_id"));
-  if (text("typ") != kJournalType || !chat || !interaction) return std::nullopt;
+  if (!json) return std::nullopt;
+  const auto chat = ChatId::Parse(TextMember(*json, "chat_id"));
+  const auto interaction = InteractionId::Parse(TextMember(*json, "interaction_id"));
+  if (TextMember(*json, "typ") != kJournalType || !chat || !interaction) return std::nullopt;
   return RecordPlace{.chat = *chat, .interaction = *interaction};
 }
 

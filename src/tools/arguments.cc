@@ -16,6 +16,7 @@
 #include <valijson/validator.hpp>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "base/try.h"
 
 namespace reprise {
@@ -31,34 +32,32 @@ Arguments::Arguments(std::string_view text) : object_(std::make_unique<Object>()
 Arguments::~Arguments() = default;
 
 std::optional<std::string> Arguments::String(std::string_view name) const {
-  const auto member = object_->json.find(std::string(name));
-  if (member == object_->json.end() || !member->is_string()) return std::nullopt;
-  return member->get<std::string>();
+  const Json& member = MemberOf(object_->json, name);
+  return member.is_string() ? std::optional(member.get<std::string>()) : std::nullopt;
 }
 
 std::optional<bool> Arguments::Boolean(std::string_view name) const {
-  const auto member = object_->json.find(std::string(name));
-  if (member == object_->json.end() || !member->is_boolean()) return std::nullopt;
-  return member->get<bool>();
+  const Json& member = MemberOf(object_->json, name);
+  return member.is_boolean() ? std::optional(member.get<bool>()) : std::nullopt;
 }
 
 std::vector<std::string> Arguments::Strings(std::string_view name) const {
   std::vector<std::string> strings;
-  const auto member = object_->json.find(std::string(name));
-  if (member == object_->json.end() || !member->is_array()) return strings;
-  for (const Json& each : *member) {
+  const Json& member = MemberOf(object_->json, name);
+  if (!member.is_array()) return strings;
+  for (const Json& each : member) {
     if (each.is_string()) strings.push_back(each.get<std::string>());
   }
   return strings;
 }
 
 std::optional<std::int64_t> Arguments::Integer(std::string_view name) const {
-  const auto member = object_->json.find(std::string(name));
-  if (member == object_->json.end() || !member->is_number()) return std::nullopt;
+  const Json& member = MemberOf(object_->json, name);
+  if (!member.is_number()) return std::nullopt;
   // Converting a double that does not fit would be undefined.
   constexpr double kLimit = 9.0e18;
-  if (!member->is_number_integer() && std::abs(member->get<double>()) > kLimit) return std::nullopt;
-  return member->get<std::int64_t>();
+  if (!member.is_number_integer() && std::abs(member.get<double>()) > kLimit) return std::nullopt;
+  return member.get<std::int64_t>();
 }
 
 namespace {
@@ -117,7 +116,7 @@ std::string MemberPath(const std::vector<std::string>& context) {
     const std::string& step = context[i];
     if (step.size() < 3) continue;
     const std::string name = step.substr(1, step.size() - 2);
-    const bool is_index = std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
+    const bool is_index = std::ranges::all_of(name, IsAsciiDigit);
     path += is_index ? step : (path.empty() ? "" : ".") + name;
   }
   return path;
@@ -320,26 +319,19 @@ std::string CheckablePart(std::string_view schema, OptionalNulls nulls) {
 
 namespace {
 
-const Json& Member(const Json& object, const char* name) {
-  static const Json kNone;
-  if (!object.is_object()) return kNone;
-  const auto found = object.find(name);
-  return found == object.end() ? kNone : *found;
-}
-
 // Turns titled choices, [{"const": "a", "title": "A"}, ...], into an enumeration; null for anything else.
 Json TitledChoices(const Json& choices) {
   Json values = Json::array();
   if (!choices.is_array()) return nullptr;
   for (const Json& each : choices) {
-    if (Member(each, "const").is_null()) return nullptr;
+    if (MemberOf(each, "const").is_null()) return nullptr;
     values.push_back(each["const"]);
   }
   return values.empty() ? Json(nullptr) : values;
 }
 
 void TakeChoices(Json& field, const char* keyword) {
-  if (Json values = TitledChoices(Member(field, keyword)); !values.is_null()) field["enum"] = std::move(values);
+  if (Json values = TitledChoices(MemberOf(field, keyword)); !values.is_null()) field["enum"] = std::move(values);
 }
 
 // The form's schema for the validator: choices become enumerations, fields with a default are not required, and other
@@ -351,7 +343,7 @@ std::string Checkable(Json schema) {
       if (!field.is_object()) continue;
       TakeChoices(field, "oneOf");
       if (field.contains("items") && field["items"].is_object()) TakeChoices(field["items"], "anyOf");
-      const Json& names = Member(schema, "required");
+      const Json& names = MemberOf(schema, "required");
       const bool must = names.is_array() && std::find(names.begin(), names.end(), name) != names.end();
       if (must && !field.contains("default")) required.push_back(name);
     }
@@ -398,9 +390,9 @@ Result<void> CheckForm(std::string_view schema, std::string_view response) {
   if (!compiled) return {};
   TRY((*compiled)->Check(response));
   const auto filled_in = TRY(ParseJson(response.empty() ? "{}" : response));
-  const Json& fields = Member(*form, "properties");
+  const Json& fields = MemberOf(*form, "properties");
   for (const auto& [name, value] : filled_in.items()) {
-    const Json& format = Member(Member(fields, name.c_str()), "format");
+    const Json& format = MemberOf(MemberOf(fields, name), "format");
     if (!value.is_string() || HasFormat(value.get<std::string>(), format)) continue;
     return Fail(Reason::kInvalidResponse, "invalid response: \"" + name + "\" must be " + Example(format));
   }

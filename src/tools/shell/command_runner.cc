@@ -242,11 +242,7 @@ ToolOutcome Outcome(const CommandResult& result, milliseconds timeout, const std
     add_line("(not all that it had started could be ended)");
   }
   if (text.empty()) text = "(no output)";
-  if (!appeared.empty()) {
-    add_line("(it made " + appeared +
-             ", where Reprise or other programs look for what they obey or keep secret: tell "
-             "the user, who should look at it)");
-  }
+  if (!appeared.empty()) add_line(appeared);
   for (const std::string& each : refused) add_line("(the network refused " + each + ")");
   if (!note.empty()) add_line(note);
   ToolOutcome outcome{.output = std::move(text), .is_error = failed};
@@ -325,12 +321,14 @@ struct CommandRunner::Prepared {
     }
     return std::move(report.refused);
   }
-  // Those of `missing` that exist now; empty if there are none.
+  // Tells the model which of `missing` exist now; empty if there are none.
   std::string AppearedNow() const {
-    std::string appeared = Appeared(missing, workspace);
-    if (!appeared.empty())
-      LogWarning("a command has made a file that others obey or keep secret", {{"path", appeared}});
-    return appeared;
+    const std::string appeared = Appeared(missing, workspace);
+    if (appeared.empty()) return {};
+    LogWarning("a command has made a file that others obey or keep secret", {{"path", appeared}});
+    return "(it made " + appeared +
+           ", where Reprise or other programs look for what they obey or keep secret: tell the user, who should look "
+           "at it)";
   }
 };
 
@@ -446,11 +444,7 @@ ToolOutcome CommandRunner::RunInBackground(const Job& job, std::string command, 
     }();
     end_ports(/*in_peace=*/!stop.stop_requested());
     for (const std::string& refused : prepared.EndNetwork(note)) on_bytes("\n(the network refused " + refused + ")\n");
-    if (const std::string appeared = prepared.AppearedNow(); !appeared.empty()) {
-      on_bytes("\n(it made " + appeared +
-               ", where Reprise or other programs look for what they obey or keep secret: "
-               "tell the user, who should look at it)\n");
-    }
+    if (const std::string appeared = prepared.AppearedNow(); !appeared.empty()) on_bytes("\n" + appeared + "\n");
     if (result && result->left_behind) on_bytes("\n(not all that it had started could be ended)\n");
     return EndOf(result);
   };

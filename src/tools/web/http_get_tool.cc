@@ -11,14 +11,8 @@
 namespace reprise {
 namespace {
 
-std::string Lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return text;
-}
-
 bool IsUsableUrl(const std::string& url) {
-  const std::string lower = Lower(url.substr(0, 8));
+  const std::string lower = LowerCase(url.substr(0, 8));
   if (!lower.starts_with("http://") && !lower.starts_with("https://")) return false;
   return std::none_of(url.begin(), url.end(), [](unsigned char c) { return c <= 0x20 || c == 0x7f; });
 }
@@ -82,7 +76,7 @@ class CollectedResponse final : public HttpResponseHandler {
 
   bool IsText() const {
     if (!LooksLikeText(body_)) return false;
-    const std::string type = Lower(content_type_.substr(0, content_type_.find_first_of("; ")));
+    const std::string type = LowerCase(content_type_.substr(0, content_type_.find_first_of("; ")));
     static constexpr std::array<std::string_view, 6> kTextTypes = {"",
                                                                    "application/json",
                                                                    "application/xml",
@@ -142,7 +136,7 @@ class HttpGetTool final : public BuiltinTool {
   }
 
   Touch Touches(std::string_view pattern, std::string_view arguments) const override {
-    const std::string origin = OriginOf(Lower(Arguments(arguments).String("url").value_or("")));
+    const std::string origin = OriginOf(LowerCase(Arguments(arguments).String("url").value_or("")));
     if (origin.empty()) return Touch::kMaybe;
     std::string host(HostOf(origin));
     if (host.ends_with('.')) host.pop_back();
