@@ -83,18 +83,6 @@ Result<Outcome> DeleteFile(Engine& engine, const Request& request) {
   return Reply{.body = DumpJson({{"status", "deleted"}, {"file_id", target.file.str()}})};
 }
 
-}  // namespace
-
-void AddFileRoutes(Router& router, const HandlerContext& context) {
-  const auto with = HandlersOf(context.engine);
-  router.Add("POST", "/chats/*/files", with(AddFile), Lane::kFiles, BodyKind::kFile);
-  router.Add("GET", "/chats/*/files", with(ListFiles), Lane::kFiles);
-  router.Add("GET", "/chats/*/files/*", with(GetFile), Lane::kFiles);
-  router.Add("DELETE", "/chats/*/files/*", with(DeleteFile), Lane::kFiles);
-}
-
-namespace {
-
 constexpr std::size_t kUsualFiles = 20, kMostFiles = 100;
 
 Result<Outcome> FindFiles(Engine& engine, const Request& request) {
@@ -126,17 +114,6 @@ Result<Outcome> BlameFile(Engine& engine, const Request& request) {
               {{"path", blamed.path}, {"text", blamed.text}, {"lost", blamed.lost}, {"unreadable", blamed.unreadable}})
               .insert(1, "\"lines\":" + blamed.lines + ",")};
 }
-
-}  // namespace
-
-void AddWorkspaceRoutes(Router& router, const HandlerContext& context) {
-  const auto with = HandlersOf(context.engine);
-  router.Add("GET", "/workspace/files", with(FindFiles));
-  router.Add("POST", "/chats/*/workspace/files", with(AttachFile), Lane::kFiles);
-  router.Add("GET", "/chats/*/blame", with(BlameFile), Lane::kLong);
-}
-
-namespace {
 
 // The document of a chat, or what another tool wrote of its sessions.
 struct Incoming {
@@ -265,15 +242,6 @@ Result<Outcome> Import(Engine& engine, const Request& request) {
   return ReplyWith(TRY(as ? engine.ImportChat(chat) : ImportUnderFreeName(engine, chat)), std::move(notes));
 }
 
-}  // namespace
-
-void AddImportRoutes(Router& router, const HandlerContext& context) {
-  const auto import = [&engine = context.engine](const Request& request) { return Import(engine, request); };
-  router.Add("POST", "/import", import, Lane::kLong, BodyKind::kChat);
-}
-
-namespace {
-
 Result<bool> Flag(const Request& request, const char* name, bool otherwise) {
   const auto given = request.Query(name);
   if (!given) return otherwise;
@@ -306,6 +274,26 @@ Result<Outcome> Answer(Engine& engine, const Request& request) {
 }
 
 }  // namespace
+
+void AddFileRoutes(Router& router, const HandlerContext& context) {
+  const auto with = HandlersOf(context.engine);
+  router.Add("POST", "/chats/*/files", with(AddFile), Lane::kFiles, BodyKind::kFile);
+  router.Add("GET", "/chats/*/files", with(ListFiles), Lane::kFiles);
+  router.Add("GET", "/chats/*/files/*", with(GetFile), Lane::kFiles);
+  router.Add("DELETE", "/chats/*/files/*", with(DeleteFile), Lane::kFiles);
+}
+
+void AddWorkspaceRoutes(Router& router, const HandlerContext& context) {
+  const auto with = HandlersOf(context.engine);
+  router.Add("GET", "/workspace/files", with(FindFiles));
+  router.Add("POST", "/chats/*/workspace/files", with(AttachFile), Lane::kFiles);
+  router.Add("GET", "/chats/*/blame", with(BlameFile), Lane::kLong);
+}
+
+void AddImportRoutes(Router& router, const HandlerContext& context) {
+  const auto import = [&engine = context.engine](const Request& request) { return Import(engine, request); };
+  router.Add("POST", "/import", import, Lane::kLong, BodyKind::kChat);
+}
 
 void AddEditorRoutes(Router& router, const HandlerContext& context) {
   const auto with = HandlersOf(context.engine);

@@ -144,14 +144,6 @@ class PresentPlanTool final : public BuiltinTool {
   }
 };
 
-}  // namespace
-
-std::unique_ptr<BuiltinTool> MakePresentPlanTool() { return std::make_unique<PresentPlanTool>(); }
-std::unique_ptr<BuiltinTool> MakeManageTasksTool() { return std::make_unique<ManageTasksTool>(); }
-std::unique_ptr<BuiltinTool> MakeUpdatePlanTool() { return std::make_unique<UpdatePlanTool>(); }
-
-namespace {
-
 class AskHumanTool final : public BuiltinTool {
  public:
   AskHumanTool()
@@ -190,12 +182,6 @@ class AskHumanTool final : public BuiltinTool {
     return {.output = {}, .is_error = true};  // cancelled; the agent writes the text
   }
 };
-
-}  // namespace
-
-std::unique_ptr<BuiltinTool> MakeAskHumanTool() { return std::make_unique<AskHumanTool>(); }
-
-namespace {
 
 constexpr std::size_t kMaxShownFiles = 1000;
 
@@ -342,15 +328,6 @@ class DeleteChatFileTool final : public BuiltinTool {
   }
 };
 
-}  // namespace
-
-std::unique_ptr<BuiltinTool> MakeListChatFilesTool() { return std::make_unique<ListChatFilesTool>(); }
-std::unique_ptr<BuiltinTool> MakeReadChatFileTool() { return std::make_unique<ReadChatFileTool>(); }
-std::unique_ptr<BuiltinTool> MakeSaveChatFileTool() { return std::make_unique<SaveChatFileTool>(); }
-std::unique_ptr<BuiltinTool> MakeDeleteChatFileTool() { return std::make_unique<DeleteChatFileTool>(); }
-
-namespace {
-
 class ResearchTool final : public BuiltinTool {
  public:
   ResearchTool()
@@ -373,10 +350,6 @@ class ResearchTool final : public BuiltinTool {
                             ToValidUtf8(given.String("agent").value_or("")));
   }
 };
-
-}  // namespace
-
-namespace {
 
 class RecallTool final : public BuiltinTool {
  public:
@@ -402,8 +375,15 @@ class RecallTool final : public BuiltinTool {
 
 }  // namespace
 
+std::unique_ptr<BuiltinTool> MakePresentPlanTool() { return std::make_unique<PresentPlanTool>(); }
+std::unique_ptr<BuiltinTool> MakeManageTasksTool() { return std::make_unique<ManageTasksTool>(); }
+std::unique_ptr<BuiltinTool> MakeUpdatePlanTool() { return std::make_unique<UpdatePlanTool>(); }
+std::unique_ptr<BuiltinTool> MakeAskHumanTool() { return std::make_unique<AskHumanTool>(); }
+std::unique_ptr<BuiltinTool> MakeListChatFilesTool() { return std::make_unique<ListChatFilesTool>(); }
+std::unique_ptr<BuiltinTool> MakeReadChatFileTool() { return std::make_unique<ReadChatFileTool>(); }
+std::unique_ptr<BuiltinTool> MakeSaveChatFileTool() { return std::make_unique<SaveChatFileTool>(); }
+std::unique_ptr<BuiltinTool> MakeDeleteChatFileTool() { return std::make_unique<DeleteChatFileTool>(); }
 std::unique_ptr<BuiltinTool> MakeRecallTool() { return std::make_unique<RecallTool>(); }
-
 std::unique_ptr<BuiltinTool> MakeResearchTool() { return std::make_unique<ResearchTool>(); }
 
 }  // namespace reprise

@@ -164,17 +164,6 @@ class ReadFileTool final : public PathTool {
   const Elsewhere elsewhere_;
 };
 
-}  // namespace
-
-std::unique_ptr<BuiltinTool> MakeListFilesTool(const Workspace& workspace) {
-  return std::make_unique<ListFilesTool>(workspace);
-}
-std::unique_ptr<BuiltinTool> MakeReadFileTool(const Workspace& workspace, Elsewhere elsewhere) {
-  return std::make_unique<ReadFileTool>(workspace, std::move(elsewhere));
-}
-
-namespace {
-
 constexpr std::size_t kMaxMatches = 200;
 constexpr std::size_t kMaxShownLine = 400;
 constexpr std::size_t kMaxSearchedBytes = 16 * 1024 * 1024;
@@ -386,14 +375,6 @@ class SearchFilesTool final : public PathTool {
   const Workspace& workspace_;
 };
 
-}  // namespace
-
-std::unique_ptr<BuiltinTool> MakeSearchFilesTool(const Workspace& workspace) {
-  return std::make_unique<SearchFilesTool>(workspace);
-}
-
-namespace {
-
 constexpr std::size_t kMostShown = 200;
 constexpr std::size_t kMostAlternatives = 100;
 constexpr std::size_t kMaxPattern = 1'000;
@@ -579,6 +560,15 @@ class FindFilesTool final : public PathTool {
 
 }  // namespace
 
+std::unique_ptr<BuiltinTool> MakeListFilesTool(const Workspace& workspace) {
+  return std::make_unique<ListFilesTool>(workspace);
+}
+std::unique_ptr<BuiltinTool> MakeReadFileTool(const Workspace& workspace, Elsewhere elsewhere) {
+  return std::make_unique<ReadFileTool>(workspace, std::move(elsewhere));
+}
+std::unique_ptr<BuiltinTool> MakeSearchFilesTool(const Workspace& workspace) {
+  return std::make_unique<SearchFilesTool>(workspace);
+}
 std::unique_ptr<BuiltinTool> MakeFindFilesTool(const Workspace& workspace) {
   return std::make_unique<FindFilesTool>(workspace);
 }

@@ -280,20 +280,6 @@ class DeleteFileTool final : public PathTool {
   Workspace& workspace_;
 };
 
-}  // namespace
-
-std::unique_ptr<BuiltinTool> MakeWriteFileTool(Workspace& workspace) {
-  return std::make_unique<WriteFileTool>(workspace);
-}
-std::unique_ptr<BuiltinTool> MakeEditFileTool(Workspace& workspace, Quoting quoting) {
-  return std::make_unique<EditFileTool>(workspace, quoting);
-}
-std::unique_ptr<BuiltinTool> MakeDeleteFileTool(Workspace& workspace) {
-  return std::make_unique<DeleteFileTool>(workspace);
-}
-
-namespace {
-
 constexpr std::size_t kMaxFileBytes = 8 * 1024 * 1024;
 constexpr std::size_t kMaxFiles = 100;
 constexpr std::size_t kMaxPatchPreview = 1024 * 1024;  // of all files, before and after
@@ -495,6 +481,15 @@ class ApplyPatchTool final : public PathTool {
 
 }  // namespace
 
+std::unique_ptr<BuiltinTool> MakeWriteFileTool(Workspace& workspace) {
+  return std::make_unique<WriteFileTool>(workspace);
+}
+std::unique_ptr<BuiltinTool> MakeEditFileTool(Workspace& workspace, Quoting quoting) {
+  return std::make_unique<EditFileTool>(workspace, quoting);
+}
+std::unique_ptr<BuiltinTool> MakeDeleteFileTool(Workspace& workspace) {
+  return std::make_unique<DeleteFileTool>(workspace);
+}
 std::unique_ptr<BuiltinTool> MakeApplyPatchTool(Workspace& workspace, Quoting quoting) {
   return std::make_unique<ApplyPatchTool>(workspace, quoting);
 }

@@ -8,6 +8,7 @@
 
 #include "base/path.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "tools/arguments.h"
 #include "tools/builtin_tools.h"
 #include "tools/shell/command_pattern.h"
@@ -25,12 +26,6 @@ std::string OutsideProperty(const ShellOptions& options) {
   return R"(,"outside_sandbox":{"type":"string","minLength":1,"maxLength":1000,"description":"Why this has to run )"
          R"(outside the sandbox. The user is asked each time. Only after it has failed in the sandbox for want of a )"
          R"(file or the network."})";
-}
-
-std::string List(const std::vector<std::string>& words) {
-  std::string list;
-  for (const std::string& word : words) list.append(list.empty() ? "" : ", ").append(word);
-  return list;
 }
 
 // For people. Resolves links, because another folder behind the same link needs a new agreement.
@@ -52,14 +47,15 @@ void SetReason(ToolTraits& traits, const CommandRunner& runner, std::string reas
 }
 
 ToolTraits Sandboxed(ToolTraits traits, const CommandRunner& runner, const std::string& what) {
-  const std::string writable = List(AllResolved(runner.options().writable_paths));
-  const std::string readable = List(AllResolved(runner.options().readable_paths));
+  const std::string writable = Joined(AllResolved(runner.options().writable_paths), ", ");
+  const std::string readable = Joined(AllResolved(runner.options().readable_paths), ", ");
   const NetworkRules& network = runner.options().network;
   std::vector<std::string> reachable = network.allow;
   reachable.insert(reachable.end(), network.unasked.begin(), network.unasked.end());
   std::string reason =
-      what + " in a sandbox: " + (reachable.empty() ? "no network" : "the network only to " + List(reachable)) +
-      (reachable.empty() || network.deny.empty() ? "" : " but not " + List(network.deny)) + ", only the workspace";
+      what + " in a sandbox: " + (reachable.empty() ? "no network" : "the network only to " + Joined(reachable, ", ")) +
+      (reachable.empty() || network.deny.empty() ? "" : " but not " + Joined(network.deny, ", ")) +
+      ", only the workspace";
   reason += writable.empty() ? " can be written" : " and " + writable + " can be written";
   if (!readable.empty()) reason += ", " + readable + " can be read as well";
   SetReason(traits, runner, std::move(reason));
@@ -166,14 +162,6 @@ class CodeTool final : public CommandTool {
   }
 };
 
-}  // namespace
-
-std::unique_ptr<BuiltinTool> MakeCodeTool(std::shared_ptr<const CommandRunner> runner) {
-  return std::make_unique<CodeTool>(std::move(runner));
-}
-
-namespace {
-
 std::string Schema(const ShellOptions& options) {
   return R"({"type":"object","additionalProperties":false,"required":["command"],"properties":{)"
          R"("command":{"type":"string","minLength":1,"maxLength":100000,"description":"The command, as for sh -c."},)"
@@ -249,14 +237,6 @@ class ShellTool final : public CommandTool {
   }
 };
 
-}  // namespace
-
-std::unique_ptr<BuiltinTool> MakeShellTool(std::shared_ptr<const CommandRunner> runner) {
-  return std::make_unique<ShellTool>(std::move(runner));
-}
-
-namespace {
-
 ToolOutcome NoJobs() { return ToolFailure("This chat has no background jobs."); }
 
 std::string StateLine(const Job& job) {
@@ -322,6 +302,12 @@ class StopJobTool final : public BuiltinTool {
 
 }  // namespace
 
+std::unique_ptr<BuiltinTool> MakeCodeTool(std::shared_ptr<const CommandRunner> runner) {
+  return std::make_unique<CodeTool>(std::move(runner));
+}
+std::unique_ptr<BuiltinTool> MakeShellTool(std::shared_ptr<const CommandRunner> runner) {
+  return std::make_unique<ShellTool>(std::move(runner));
+}
 std::unique_ptr<BuiltinTool> MakeReadJobTool() { return std::make_unique<ReadJobTool>(); }
 std::unique_ptr<BuiltinTool> MakeStopJobTool() { return std::make_unique<StopJobTool>(); }
 
