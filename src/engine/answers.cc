@@ -46,6 +46,7 @@ Error InvalidAnswer(std::string message) { return Refused(Reason::kInvalidAnswer
 Result<PendingApproval> Answers::AnswerApproval(std::string_view approval_id, ApprovalAnswer answer,
                                                 const std::optional<InteractionRef>& within) {
   SetExpiry(answer);
+  const bool for_always = answer.approved && answer.scope == ApprovalScope::kAlways;
   if (!TRY(IsAskedHere(services_.approvals, approval_id))) {
     auto pending = FindElsewhere<ApprovalKind>(approval_id, within);
     if (!pending) return pending;
@@ -54,8 +55,8 @@ Result<PendingApproval> Answers::AnswerApproval(std::string_view approval_id, Ap
     const auto supersede = [&] { return services_.parts.questions->Answer(run, id, kSuperseded); };
     TRY(CheckApproval(pending->chat_id, pending->request, answer, supersede));
     SetMode(pending->request, answer);
-    const auto given = answer.scope == ApprovalScope::kAlways ? GrantAndAnswer(run, pending->request, answer)
-                                                              : services_.parts.questions->Answer(run, id, answer);
+    const auto decide = [&] { return services_.parts.questions->Answer(run, id, answer); };
+    const auto given = for_always ? GrantAnd(pending->request, answer, decide) : decide();
     return given.map([&] { return *pending; });
   }
   const auto found = TRY(FindOpen(services_.approvals, approval_id, within));
@@ -64,7 +65,6 @@ Result<PendingApproval> Answers::AnswerApproval(std::string_view approval_id, Ap
   TRY(CheckApproval(pending.chat_id, pending.request, answer, supersede));
   SetMode(pending.request, answer);
   const auto run = busy_.RunOf(pending.chat_id, pending.interaction_id);  // before it can end
-  const bool for_always = answer.approved && answer.scope == ApprovalScope::kAlways;
   const auto given = for_always ? GrantAndGive(found, answer) : Give(services_.approvals, found, answer);
   if (!given) return Fail(WhyNotGiven(given.error()));
   return KeepAnswer(run, pending.request.approval_id, std::move(answer)).map([&] { return pending; });
@@ -165,9 +165,14 @@ Result<void> Answers::CheckInput(const event::InputRequired& request, const Inpu
 template <typename Kind>
 Result<void> Answers::Give(Requests<Kind>& requests, const typename Requests<Kind>::Found& found,
                            const typename Kind::Answer& answer) {
+  return requests.Claim(found).and_then([&] { return Settle(requests, found, answer); });
+}
+
+template <typename Kind>
+Result<void> Answers::Settle(Requests<Kind>& requests, const typename Requests<Kind>::Found& found,
+                             const typename Kind::Answer& answer) {
   QuestionStore* const questions = services_.parts.questions;
-  if (questions == nullptr) return requests.Give(found, answer);
-  if (auto claimed = requests.Claim(found); !claimed) return claimed;
+  if (questions == nullptr) return requests.Settle(found, answer);
   const auto& asked = Requests<Kind>::PendingOf(*found);
   auto decided = questions->Answer({asked.chat_id, asked.interaction_id}, asked.request.*Kind::kId, answer);
   // If another answer came first, it is on its way here.
@@ -302,31 +307,24 @@ Error Answers::WhyNotGiven(const Error& error) const {
 }
 
 // The grant is stored before the answer, because an agent that reads the answer may make its next call at once.
-Result<void> Answers::GrantAndAnswer(const InteractionRef& run, const event::ApprovalRequired& request,
-                                     const ApprovalAnswer& answer) {
+Result<void> Answers::GrantAnd(const event::ApprovalRequired& request, const ApprovalAnswer& answer,
+                               const std::function<Result<void>()>& give) {
   GrantStore* const grants = services_.parts.grants;
   if (grants == nullptr) return Fail(InvalidAnswer("\"scope\" cannot be \"always\": this server keeps no grants"));
   const auto grant = TRY(StandingGrantFor(request, answer));
   const bool added = TRY(grants->Add(grant));
-  auto given = services_.parts.questions->Answer(run, request.approval_id, answer);
+  auto given = give();
+  // Another answer came first, or the run was stopped meanwhile.
   if (!given && added) static_cast<void>(grants->Remove(GrantId(grant.grant)));
   return given;
 }
 
-Result<void> Answers::GrantAndGive(const ApprovalRequests::Found& found, ApprovalAnswer answer) {
-  GrantStore* const grants = services_.parts.grants;
-  if (grants == nullptr) return Fail(InvalidAnswer("\"scope\" cannot be \"always\": this server keeps no grants"));
-  const event::ApprovalRequired& request = ApprovalRequests::PendingOf(*found).request;
-  const auto grant = TRY(StandingGrantFor(request, answer));
+Result<void> Answers::GrantAndGive(const ApprovalRequests::Found& found, const ApprovalAnswer& answer) {
   if (auto claimed = services_.approvals.Claim(found); !claimed) return claimed;
-  const auto added = grants->Add(grant);
-  if (!added) {
-    static_cast<void>(services_.approvals.Settle(found, std::nullopt));
-    return Fail(added.error());
-  }
-  auto given = services_.approvals.Settle(found, std::move(answer));
-  // The run was stopped meanwhile, so this answer was not given.
-  if (!given && *added) static_cast<void>(grants->Remove(GrantId(grant.grant)));
+  bool is_settled = false;
+  const auto settle = [&] { return is_settled = true, Settle(services_.approvals, found, answer); };
+  auto given = GrantAnd(ApprovalRequests::PendingOf(*found).request, answer, settle);
+  if (!is_settled) static_cast<void>(services_.approvals.Settle(found, std::nullopt));
   return given;
 }
 

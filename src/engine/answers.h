@@ -49,15 +49,19 @@ class Answers {
   template <typename Kind>
   Result<void> Give(Requests<Kind>& requests, const typename Requests<Kind>::Found& found,
                     const typename Kind::Answer& answer);
+  // The same for a claimed request, which is open again if this fails.
+  template <typename Kind>
+  Result<void> Settle(Requests<Kind>& requests, const typename Requests<Kind>::Found& found,
+                      const typename Kind::Answer& answer);
   // Finds a request of a run in another process.
   template <typename Kind>
   Result<typename Kind::Pending> FindElsewhere(std::string_view id, const std::optional<InteractionRef>& within) const;
   template <typename Kind>
   Result<bool> IsAskedHere(const Requests<Kind>& requests, std::string_view id) const;
-  // These two take an answer for always: the grant is stored before the answer counts.
-  Result<void> GrantAndAnswer(const InteractionRef& run, const event::ApprovalRequired& request,
-                              const ApprovalAnswer& answer);
-  Result<void> GrantAndGive(const ApprovalRequests::Found& found, ApprovalAnswer answer);
+  // For an answer for always: stores the grant, then calls `give`, and takes the grant back if that fails.
+  Result<void> GrantAnd(const event::ApprovalRequired& request, const ApprovalAnswer& answer,
+                        const std::function<Result<void>()>& give);
+  Result<void> GrantAndGive(const ApprovalRequests::Found& found, const ApprovalAnswer& answer);
   // Removes standing grants of a tool that needs consent, because a new consent must not revive them.
   Result<void> DropOutdatedGrants(const Tool* tool);
   // When this returns ok, the answer to a request of `run` is on record. The run goes on meanwhile. A null `run` has
