@@ -141,7 +141,8 @@ Result<void> Readiness::Check() {
     lock.unlock();
     try {
       pool_.Submit([state = state_, limits = limits_] {
-        auto answer = state->probe();
+        Result<void> answer = Fail(ErrorCode::kInternal, "the probe of the data folder failed");
+        Guarded("a probe", [&] { answer = state->probe(); });  // another one may follow
         const MutexLock answering(state->mutex);
         state->good_until = Clock::now() + (answer ? limits.keep : limits.keep_failure);
         state->answer = answer ? std::move(answer) : Fail(Unavailable(std::move(answer.error())));

@@ -1,6 +1,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 
 #include "engine/elastic_pool.h"
 #include "support/test.h"
@@ -30,6 +31,19 @@ TEST_CASE("Readiness: an answer holds for a while, and one that is wrong heals b
   CHECK(asked == 3);
   for (int i = 0; i < 100; ++i) CHECK(readiness.Check());
   CHECK(asked == 3);
+}
+
+TEST_CASE("Readiness: a probe that throws is a failed one, and the next one is asked", "[engine]") {
+  std::atomic<int> asked = 0;
+  Readiness readiness(
+      [&]() -> Result<void> {
+        if (++asked == 1) throw std::bad_alloc();
+        return {};
+      },
+      {.keep = 1h, .keep_failure = 0ms, .wait = 5s});
+  CHECK(readiness.Check().error().reason == "internal");
+  CHECK(readiness.Check());
+  CHECK(asked == 2);
 }
 
 TEST_CASE("Readiness: nobody waits for a disk that does not respond, nor asks it twice", "[engine]") {
