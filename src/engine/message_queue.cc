@@ -282,7 +282,7 @@ void MessageQueues::Stuck(QueuedRun& run, Error error) {
   TellChanged(run.chat_id);
 }
 
-std::optional<ClientRequest> MessageQueues::RequestOf(const ChatId& chat, const std::string& key) {
+Result<std::optional<ClientRequest>> MessageQueues::RequestOf(const ChatId& chat, const std::string& key) {
   const auto is_meant = [&](const QueuedMessage& message) { return message.request && message.request->key == key; };
   {
     const MutexLock lock(mutex_);  // here are also those that are about to begin, and are no longer stored
@@ -292,9 +292,7 @@ std::optional<ClientRequest> MessageQueues::RequestOf(const ChatId& chat, const 
       }
     }
   }
-  const auto stored = store_.LoadQueue(chat);
-  if (!stored) return std::nullopt;
-  for (const WaitingMessage& each : *stored) {
+  for (const WaitingMessage& each : TRY(store_.LoadQueue(chat))) {
     if (is_meant(each.message)) return each.message.request;
   }
   return std::nullopt;
@@ -367,7 +365,7 @@ Result<void> MessageQueues::Remove(const ChatId& chat, std::string_view id) {
     {
       const MutexLock lock(mutex_);
       run = Find(chat, id);
-      if (!run || IsStarting(run)) return NoneWaits();  // what has begun would run all the same
+      if (!run) return NoneWaits();
     }
     if (auto removed = store_.RemoveQueued(chat, id); !removed) return removed;
     const MutexLock lock(mutex_);

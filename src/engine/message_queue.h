@@ -104,7 +104,7 @@ class MessageQueues {
   QueuedMessage message(const QueuedRun& run) const;
   QueuedRef reference(const QueuedRun& run) const;
   // The request with this Idempotency-Key that waits or is about to begin, if any.
-  std::optional<ClientRequest> RequestOf(const ChatId& chat, const std::string& key);
+  Result<std::optional<ClientRequest>> RequestOf(const ChatId& chat, const std::string& key);
 
   Result<std::vector<QueueEntry>> List(const ChatId& chat);
   Result<QueueEntry> Change(const ChatId& chat, std::string_view id, const std::string& user_message);

@@ -28,6 +28,9 @@ bool WasLeft(const Interaction& interaction) {
   });
 }
 
+// Unlike a damaged interaction, which ends the search for good.
+bool CanBeReadLater(const Error& error) { return error.code == ErrorCode::kUnavailable; }
+
 }  // namespace
 
 Result<std::optional<InteractionId>> RepeatedRequests::Find(const ChatId& chat, const ClientRequest& request) {
@@ -35,7 +38,7 @@ Result<std::optional<InteractionId>> RepeatedRequests::Find(const ChatId& chat, 
   // In the order in which a request moves on, so that none is missed between two looks.
   auto found = TRY(FindRunning(chat, request.key));
   if (!found) {
-    const auto waiting = services_.queues.RequestOf(chat, request.key);
+    const auto waiting = TRY(services_.queues.RequestOf(chat, request.key));
     if (waiting) return Fail(*waiting == request ? Waits() : Reused());
     found = TRY(FindRunning(chat, request.key));  // it may have left the queue since the look above
   }
@@ -74,6 +77,7 @@ Result<RepeatedRequests::Found> RepeatedRequests::FindStored(const ChatId& chat,
   const Timestamp oldest = Now() - kLife;
   for (std::size_t looked = 0; next && looked < kLooksBack && !(before && *next == before->head); ++looked) {
     const auto interaction = interactions_.FindFinished(chat, *next);
+    if (!interaction && CanBeReadLater(interaction.error())) return Fail(interaction.error());
     if (!interaction || interaction->created_at < oldest) break;
     if (interaction->record && interaction->record->request) {
       const ClientRequest& request = *interaction->record->request;
@@ -110,6 +114,7 @@ Result<std::optional<InteractionId>> RepeatedRequests::FindUnrepeatable(const Ch
   auto next = head;
   for (std::size_t looked = 0; next && looked < kLooksBack; ++looked) {
     const auto found = interactions_.FindFinished(chat, *next);
+    if (!found && CanBeReadLater(found.error())) return Fail(found.error());
     if (!found || found->completed_at.value_or(found->created_at) < oldest) break;
     if (is_its(*found)) return decide(*found);
     // A client that has since made another request and got its answer makes a new one.
