@@ -76,18 +76,24 @@ Result<void> Consents::Give(const std::string& server, const std::string& tool, 
   const MutexLock lock(mutex_);
   ReadOnce();
   given_[server][tool] = now;
-  if (damaged_) {  // kept for inspection
-    TRY(file_system_.Rename(path_, path_ + ".damaged." + RandomHex(4)));
-    damaged_ = false;
-  }
-  TRY(ReplaceFile(file_system_, path_, FileText()));
-  return file_system_.SyncDirectory(ParentDirectory(path_));
+  return Write();
 }
 
 Result<void> Consents::Forget(const std::string& server) {
   const MutexLock lock(mutex_);
   ReadOnce();
-  if (given_.erase(server) == 0) return {};
+  auto forgotten = given_.extract(server);
+  if (forgotten.empty()) return {};
+  auto written = Write();
+  if (!written) given_.insert(std::move(forgotten));
+  return written;
+}
+
+Result<void> Consents::Write() {
+  if (damaged_) {  // kept for inspection
+    TRY(file_system_.Rename(path_, path_ + ".damaged." + RandomHex(4)));
+    damaged_ = false;
+  }
   TRY(ReplaceFile(file_system_, path_, FileText()));
   return file_system_.SyncDirectory(ParentDirectory(path_));
 }

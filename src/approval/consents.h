@@ -30,13 +30,14 @@ class Consents {
 
   enum class State { kGiven, kNew, kLaunchChanged, kDescriptionChanged, kSchemaChanged };
   State Look(const std::string& server, const std::string& tool, const ToolFingerprint& now);
-  // Records the approval. On success it survives a restart; failures are the disk's.
+  // Records the approval. On success it survives a restart; failures are the disk's, and then it counts until one.
   Result<void> Give(const std::string& server, const std::string& tool, const ToolFingerprint& now);
-  // Forgets all approvals of the server's tools. Failures are the disk's.
+  // Forgets all approvals of the server's tools. Failures are the disk's, and then they still count.
   Result<void> Forget(const std::string& server);
 
  private:
   void ReadOnce() REQUIRES(mutex_);
+  Result<void> Write() REQUIRES(mutex_);
   std::string FileText() const REQUIRES(mutex_);
 
   FileSystem& file_system_;
