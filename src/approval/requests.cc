@@ -63,12 +63,6 @@ void Requests<Kind>::Name(Pending& pending) {
 }
 
 template <typename Kind>
-void Requests<Kind>::Open(Pending& pending) {
-  Name(pending);
-  Reopen(pending);
-}
-
-template <typename Kind>
 auto Requests<Kind>::Reopen(const Pending& pending) -> Found {
   std::optional<Deadline> deadline;
   if (const auto expires_at = Kind::ExpiresAt(pending)) {

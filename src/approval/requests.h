@@ -66,12 +66,9 @@ class Requests {
   explicit Requests(Delay delay, std::function<Timestamp()> now = Now, ChatChanges* changes = nullptr)
       : delay_(std::move(delay)), now_(std::move(now)), changes_(changes) {}
 
-  // Gives a request a fresh, unguessable id: the first half of Open. Reopen is the second.
+  // Gives a request a fresh, unguessable id.
   static void Name(Pending& pending);
-  // Registers a request under a fresh, unguessable id, which it writes into `pending`. The request can be answered at
-  // once.
-  void Open(Pending& pending);
-  // Registers a request of another process under its old id.
+  // Registers a request under its id, which another process may have given it. It can be answered at once.
   Found Reopen(const Pending& pending);
   // Calls `done` once, when one of these is answered or expires. If `stop` is requested first, all of them become void:
   // kCancelled. `done` must be quick; it runs within this call or on the thread that answers, stops or runs the delay.

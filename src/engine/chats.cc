@@ -196,7 +196,7 @@ Result<AttachedEvents> Chats::Attach(const ChatId& chat, InteractionId interacti
     status = stored->status;
   } else {
     const auto follower = IsNotFound(stored.error()) ? Follow({chat, interaction}) : Fail(stored.error());
-    if (!follower) return Fail(stored.error());
+    if (!follower) return Fail(IsNotFound(follower.error()) ? stored.error() : follower.error());
     log = (*follower)->log();
     status = (*follower)->Snapshot().status;
     hold = *follower;
@@ -421,8 +421,8 @@ Result<ChatSummary> Chats::Create(const ChatId& chat, ChatSettings settings) {
   TRY(Settle(chat, settings));
   auto created = busy_.WhileIdle(chat, [&] { return services_.parts.store.CreateChat(chat, settings); });
   if (!created) return created;
-  if (created->approval_mode) Note(audit::ModeChanged(chat, created->approval_mode));
-  if (!created->instructions.empty()) Note(audit::InstructionsChanged(chat, created->instructions));
+  if (created->approval_mode) NoteChange(services_, audit::ModeChanged(chat, created->approval_mode));
+  if (!created->instructions.empty()) NoteChange(services_, audit::InstructionsChanged(chat, created->instructions));
   Changed(ChatChange::Kind::kChatCreated, chat);
   return created;
 }
@@ -474,8 +474,6 @@ Result<ChatSummary> Chats::Change(const ChatId& chat, ChatSettings settings) {
   const auto change = [&] { return ChangeSettings(services_, chat, settings); };
   return settings.workspace ? WhileIdleEverywhere(chat, change) : change();
 }
-
-void Chats::Note(const AuditEntry& line) { NoteChange(services_, line); }
 
 Result<ChatSummary> Chats::MoveHead(const ChatId& chat, InteractionId interaction, FilesChoice files) {
   return WhileIdleEverywhere(chat, [&] { return Move(chat, interaction, files); });
@@ -540,7 +538,7 @@ Result<void> Chats::DeleteIdle(const ChatId& chat) {
 Result<std::vector<InteractionId>> Chats::RemoveBranch(const ChatId& chat, InteractionId from) {
   return WhileIdleEverywhere(chat, [&]() -> Result<std::vector<InteractionId>> {
     auto removed = TRY(services_.parts.store.RemoveBranch(chat, from));
-    Note(audit::Pruned(chat, from));
+    NoteChange(services_, audit::Pruned(chat, from));
     interactions_.Forget(chat);
     services_.usage_limits.Forget(chat);
     Changed(ChatChange::Kind::kHeadMoved, chat);

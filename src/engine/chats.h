@@ -91,7 +91,6 @@ class Chats {
                         std::optional<InteractionId> elsewhere);
   void Changed(ChatChange::Kind kind, const ChatId& chat) { services_.changes.Add(kind, chat); }
   // Writes an audit line for an act of a person that is no call.
-  void Note(const AuditEntry& line);
   // REQUIRES, from here to LoadForChange: the chat is idle.
   // Also deletes its checkpoints in fallback folders, because the next start would bring them back.
   Result<void> DeleteIdle(const ChatId& chat);

@@ -84,12 +84,6 @@ EditPreview PreviewOf(const Chat& chat, const Interaction& edited, const ToolSet
   return preview;
 }
 
-namespace {
-
-constexpr std::size_t kMaxRescued = 100;
-
-}  // namespace
-
 Result<Interaction> Interactions::Find(const ChatId& chat, InteractionId id) const {
   if (const auto run = busy_.RunOf(chat, id)) return run->Snapshot();
   auto finished = FindFinished(chat, id);
@@ -180,6 +174,7 @@ Result<void> Interactions::CheckChat(const ChatId& chat) const {
 }
 
 void Interactions::Rescue(const Interaction& finished) {
+  constexpr std::size_t kMaxRescued = 100;
   const MutexLock lock(mutex_);
   rescued_.insert_or_assign({finished.chat_id, finished.id}, finished);
   if (rescued_.size() > kMaxRescued) rescued_.erase(rescued_.begin());

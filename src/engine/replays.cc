@@ -99,14 +99,9 @@ ReplayReport CompareRuns(const Interaction& recorded, const Interaction& again) 
   return report;
 }
 
-namespace {
-
-// A changed clock or a damaged file can make a pause of any length.
-constexpr std::chrono::milliseconds kLongestPause = std::chrono::hours(24 * 365);
-
-}  // namespace
-
 std::chrono::milliseconds PauseBetween(const AgentEvent& before, const AgentEvent& next, double speed) {
+  // A changed clock or a damaged file can make a pause of any length.
+  constexpr std::chrono::milliseconds kLongestPause = std::chrono::hours(24 * 365);
   const std::chrono::duration<double, std::milli> between = next.at - before.at;
   const double scaled = std::clamp(between.count() / speed, 0.0, static_cast<double>(kLongestPause.count()));
   return std::chrono::milliseconds(static_cast<std::int64_t>(scaled));

@@ -409,12 +409,11 @@ Result<EventSubscription> Turns::Wait(const ChatId& chat, const StartPoint& from
 // Puts it before all waiting messages, and stops the run.
 Result<void> Turns::Interrupt(const std::shared_ptr<QueuedRun>& waiting) {
   std::shared_ptr<Run> running;
-  auto added = busy_.LookAt(waiting->chat_id, [&](const std::shared_ptr<Run>& run) {
+  TRY(busy_.LookAt(waiting->chat_id, [&](const std::shared_ptr<Run>& run) {
     running = run;
     services_.queues.AddFirst(waiting);
-  });
-  if (!added) return added;
-  if (running) return running->RequestStop("replaced"), added;
+  }));
+  if (running) return running->RequestStop("replaced"), Result<void>();
   const auto stop = [&]() -> Result<void> {
     const auto elsewhere = TRY(services_.parts.runs.HeldElsewhere(waiting->chat_id));
     if (elsewhere) static_cast<void>(TRY(services_.parts.runs.RequestStop({waiting->chat_id, *elsewhere}, "replaced")));
@@ -504,13 +503,13 @@ std::shared_ptr<Run> Turns::MakeQueued(const std::shared_ptr<QueuedRun>& waiting
   };
   auto run = make();
   if (run) return *std::move(run);
-  const std::string& why = run.error().reason;
-  const bool is_kept = why == "database_unavailable" && waiting->durable();
-  if (why == "busy" || why == "not_next" || is_kept) return TryAgain(waiting), nullptr;
-  if (why == "dequeued") return services_.queues.Gone(*waiting), nullptr;
+  const Error& why = run.error();
+  const bool is_kept = why.Is(Reason::kDatabaseUnavailable) && waiting->durable();
+  if (why.Is(Reason::kBusy) || why.Is(Reason::kNotNext) || is_kept) return TryAgain(waiting), nullptr;
+  if (why.Is(Reason::kDequeued)) return services_.queues.Gone(*waiting), nullptr;
   LogWarning("a waiting message could not begin",
-             {{"chat", waiting->chat_id.str()}, {"code", run.error().reason}, {"detail", run.error().detail}});
-  CannotBegin(*waiting, run.error());
+             {{"chat", waiting->chat_id.str()}, {"code", why.reason}, {"detail", why.detail}});
+  CannotBegin(*waiting, why);
   return nullptr;
 }
 

@@ -36,7 +36,10 @@ class Book {
   Result<Answer> Wait(const std::string& id, std::stop_token stop) {
     return WaitAny({id}, stop).map([](const auto& answered) { return answered.second; });
   }
-  void Open(Pending& pending) { requests.Open(pending); }
+  void Open(Pending& pending) {
+    requests.Name(pending);
+    requests.Reopen(pending);
+  }
   std::vector<Pending> Waiting() const { return requests.Waiting(); }
   std::size_t waiting_count() const { return requests.waiting_count(); }
 

@@ -50,7 +50,25 @@ struct Fixture {
   Result<EventSubscription> Start() { return engine.Start(kChat, {.user_message = "hi"}); }
 };
 
+// Runs of other servers, of which nothing can be read now.
+class AbsentRuns final : public RunStore {
+ public:
+  Result<std::unique_ptr<RunHold>> Begin(const RunBeginning&) override { return Away(); }
+  Result<std::vector<AbandonedRun>> ClaimAbandoned(std::size_t) override { return Away(); }
+  Result<std::shared_ptr<void>> Follow(const InteractionRef&, HeardNews) override { return Away(); }
+
+ private:
+  static tl::unexpected<Error> Away() { return Fail(ErrorCode::kUnavailable, "the database does not respond"); }
+};
+
 }  // namespace
+
+TEST_CASE("Engine: a run that cannot be read now is not an unknown one", "[engine]") {
+  Fixture f;
+  AbsentRuns runs;
+  Engine engine({.store = f.memory, .runs = runs, .fallback_stores = {}, .models = f.directory, .tools = f.tools}, {});
+  CHECK(engine.Attach(kChat, InteractionId::FromNumber(1), 0).error().code == ErrorCode::kUnavailable);
+}
 
 TEST_CASE("Engine: a run does not begin without the instructions and the effort of its chat", "[engine]") {
   Fixture f;
