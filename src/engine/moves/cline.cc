@@ -164,10 +164,6 @@ Request RequestOf(const Json& message, const std::vector<Request>& requests, std
   return told;
 }
 
-}  // namespace
-
-namespace {
-
 // Its records are messages.
 class ClineReader final : public RecordReader {
  public:

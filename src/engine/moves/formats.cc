@@ -185,10 +185,6 @@ Result<const MoveFormat*> RecognizeTables(const std::string& path, std::string_v
   return nullptr;
 }
 
-}  // namespace
-
-namespace {
-
 Result<bool> PassBy(std::size_t, const ElementPlace&) { return true; }
 
 // By the first lines. They may be of any length but the first, which is JSON.

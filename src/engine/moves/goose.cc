@@ -151,10 +151,6 @@ class GooseReader final : public RecordReader {
   std::size_t first_sent_ = kNone;  // the first message that the model still gets
 };
 
-}  // namespace
-
-namespace {
-
 // What an export says besides its messages.
 class GooseExportReader final : public RecordReader {
  public:

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include "base/try.h"

@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
-#include <system_error>
 #include <utility>
 
 #include "base/text.h"
