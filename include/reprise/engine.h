@@ -310,6 +310,7 @@ struct FilePreview {
   std::string conflict{};
   // The target state comes from an imported interaction: needs FilesChoice::allow_imported.
   bool imported = false;
+  FileExtras loses{};  // that it had in the target state, or has now, and will not have
   std::string diff{};  // imported only: the effect as a unified diff; cut if it is long
 };
 struct FilesPreview {

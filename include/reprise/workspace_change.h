@@ -3,9 +3,28 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace reprise {
+
+// What a file or directory has beside content and mode. A restore makes it anew without these.
+struct FileExtras {
+  bool group = false;       // another than new files get there
+  bool set_id = false;      // the set-user or set-group bit of a file
+  bool hard_links = false;  // further names
+  bool attributes = false;  // extended ones, an access list among them
+  bool operator==(const FileExtras&) const = default;
+};
+// Part of the wire and of the file format.
+struct FileExtraName {
+  std::string_view name;
+  bool FileExtras::*member;
+};
+inline constexpr FileExtraName kFileExtraNames[] = {{"group", &FileExtras::group},
+                                                    {"set_id_bits", &FileExtras::set_id},
+                                                    {"hard_links", &FileExtras::hard_links},
+                                                    {"extended_attributes", &FileExtras::attributes}};
 
 // The content of a workspace path at one moment. Part of the wire and of the file format.
 struct FileVersion {
@@ -16,9 +35,13 @@ struct FileVersion {
   std::uint64_t size = 0;        // bytes of the content; 0 for a directory
   std::string digest{};          // of the content, or a link's target: "sha256:" + 64 hex digits; empty: not kept
   std::int64_t modified_ns = 0;  // if not kept: modification time, nanoseconds since 1970
+  FileExtras extras{};           // not compared: what a restore has made is the recorded version
   // Whether its content can be restored: blobs have it, or it has none.
   bool is_kept() const { return kind == Kind::kDirectory || !digest.empty(); }
-  bool operator==(const FileVersion&) const = default;
+  bool operator==(const FileVersion& other) const {
+    return kind == other.kind && mode == other.mode && size == other.size && digest == other.digest &&
+           modified_ns == other.modified_ns;
+  }
 };
 
 inline constexpr std::uint32_t kFileBits = 0777, kDirectoryBits = 03777;

@@ -71,6 +71,13 @@ std::string Listed(const std::vector<std::string>& names) {
   return names.size() > kMost ? list + ", ..." : list;
 }
 
+// What a file that is put back is then without.
+std::string Losses(const Json& file) {
+  std::vector<std::string> names = file.value("loses", std::vector<std::string>());
+  for (std::string& name : names) std::ranges::replace(name = VisibleLine(name), '_', ' ');
+  return names.empty() ? "" : "; without its " + Listed(names);
+}
+
 }  // namespace
 
 const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
@@ -433,7 +440,7 @@ void TerminalClient::TellOfEach(const Json& preview, const std::string& how) {
   for (std::size_t i = 0; i < std::min(files.size(), kListedFiles); ++i) {
     const std::string reason = TextMember(files[i], "reason");
     Tell("(" + how + VisibleLine(TextMember(files[i], "path")) + ", " + TextMember(files[i], "change") +
-         (reason.empty() ? "" : "; " + Conflict(reason)) + ")");
+         (reason.empty() ? "" : "; " + Conflict(reason)) + Losses(files[i]) + ")");
   }
   Json imported = Json::array();
   for (const Json& file : files) {

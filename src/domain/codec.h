@@ -124,6 +124,7 @@ Result<QueuedMessage> QueuedMessageFromJson(const Json& json);
 Json ToJson(const InteractionRef& ref);
 Json ToJson(const DamagedInteraction& damaged);
 // A path that is not UTF-8 also has its bytes in "path_base64".
+Json ToJson(const FileExtras& extras);  // names
 Json ToJson(const WorkspaceChange& change);
 void AppendJson(std::string& out, const WorkspaceChange& change);
 Result<WorkspaceChange> WorkspaceChangeFromJson(const Json& json);

@@ -27,9 +27,20 @@ std::optional<std::uint32_t> FromOctal(std::string_view text) {
   return mode;
 }
 
+FileExtras ExtrasFromJson(JsonReader& reader) {
+  FileExtras extras;
+  const Json* const names = reader.Find("extras");
+  if (names == nullptr || !names->is_array()) return extras;
+  for (const FileExtraName& each : kFileExtraNames) {
+    extras.*each.member = std::ranges::find(*names, Json(each.name)) != names->end();
+  }
+  return extras;
+}
+
 Json ToJson(const FileVersion& version) {
   Json json = {{"type", kKinds[static_cast<std::size_t>(version.kind)]}};
   if (version.kind != FileVersion::Kind::kLink) json["mode"] = Octal(version.mode);
+  if (Json extras = ToJson(version.extras); !extras.empty()) json["extras"] = std::move(extras);
   if (version.kind == FileVersion::Kind::kDirectory) return json;
   json["size"] = version.size;
   if (version.is_kept()) {
@@ -54,6 +65,7 @@ Result<FileVersion> VersionFromJson(const Json& json) {
     if (!mode) reader.Reject("mode");
     version.mode = mode.value_or(0);
   }
+  version.extras = ExtrasFromJson(reader);
   if (version.kind != FileVersion::Kind::kDirectory) {
     version.size = static_cast<std::uint64_t>(reader.Integer("size"));
     version.digest = reader.OptionalString("digest").value_or("");
@@ -73,6 +85,14 @@ void Write(auto& out, const WorkspaceChange& change) {
 }
 
 }  // namespace
+
+Json ToJson(const FileExtras& extras) {
+  Json names = Json::array();
+  for (const FileExtraName& each : kFileExtraNames) {
+    if (extras.*each.member) names.push_back(each.name);
+  }
+  return names;
+}
 
 Json ToJson(const WorkspaceChange& change) {
   Json json = Json::object();

@@ -162,6 +162,17 @@ State StateIn(JsonReader& reader, const char* name) {
 
 std::string PositionText(State at, State head) { return DumpJson({{"at", OrNull(at)}, {"head", OrNull(head)}}); }
 
+// A file is made anew, with the group and attributes of one in place; a directory stays if it is there.
+FileExtras LostBy(const RestoreStep& step) {
+  if (!step.to || IsLink(step.to) || (IsDirectory(step.to) && IsDirectory(step.from))) return {};
+  FileExtras lost = step.to->extras;
+  if (!step.from || step.from->kind != Kind::kFile) return lost;
+  lost.group = lost.group && !step.from->extras.group;
+  lost.attributes = lost.attributes && !step.from->extras.attributes;
+  lost.hard_links = lost.hard_links || step.from->extras.hard_links;
+  return lost;
+}
+
 // All files, and those directories that are worth showing by themselves.
 std::set<std::string> Shown(const std::vector<WorkspaceChange>& changes) {
   const auto paths = ShownPaths(changes);
@@ -335,7 +346,8 @@ Result<FilesPreview> WorkspaceMoves::Preview(const ChatId& chat, State head, Sta
     std::string path = ToValidUtf8(each.step.path);
     if (!shown.contains(path)) path += '/';
     if (!shown.contains(path)) continue;
-    FilePreview file{std::move(path), ChangeName(each.step.from, each.step.to), each.conflict, each.imported};
+    FilePreview file{std::move(path), ChangeName(each.step.from, each.step.to), each.conflict, each.imported,
+                     LostBy(each.step)};
     if (each.imported) {
       const WorkspaceChange change{each.step.path, each.step.from, each.step.to};
       std::string diff = "# not shown: there are too many changes\n";

@@ -330,5 +330,7 @@ export const v = {
     not_empty: "a folder with other files is in the way, so it stays",
     link_outside: "an imported link that may lead out of the workspace, so it is not made",
   },
+  fileLoses: (what: string) => `without its ${what}`,
+  fileExtra: { group: "group", set_id_bits: "set-id bits", hard_links: "hard links", extended_attributes: "extended attributes" },
   previewMoved: "The chat has moved on since you began. Look at what would be superseded now, then run it again.",
 };

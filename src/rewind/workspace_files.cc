@@ -15,6 +15,7 @@
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "domain/codec.h"
+#include "tools/files/file_attributes.h"
 
 namespace reprise {
 namespace {
@@ -190,6 +191,7 @@ ReadVersion ReadEntry(int directory, const std::string& name, const struct stat&
     }
   } else if (S_ISDIR(status.st_mode)) {
     version = {.kind = FileVersion::Kind::kDirectory, .mode = status.st_mode & kDirectoryBits};
+    version.extras = ExtrasOf(directory, name, status, -1);
     return read;
   } else {
     version.mode = status.st_mode & kFileBits;
@@ -197,6 +199,7 @@ ReadVersion ReadEntry(int directory, const std::string& name, const struct stat&
     if (version.size <= file_bytes) {
       file = UniqueFd(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     }
+    version.extras = ExtrasOf(directory, name, status, file ? file.get() : -1);
     struct stat opened {};
     if (file && ::fstat(file.get(), &opened) == 0 && S_ISREG(opened.st_mode)) {
       if (auto content = ReadAll(file.get(), file_bytes)) {
@@ -310,12 +313,16 @@ Result<void> WorkspaceFiles::Stage(const std::string& staging, const std::string
     if (written < 0 && errno != EINTR) return Fail(WorkspaceError(errno));
     if (written > 0) content.remove_prefix(static_cast<std::size_t>(written));
   }
-  // The group of the file in place, if the system allows that. A deleted file gets that of new files.
+  // A deleted file gets the group of new files.
   const auto target = TRY(Open(path, /*make_parents=*/false));
+  const int parent = target ? target->parent.get() : -1;
   struct stat status {};
-  if (target && ::fstatat(target->parent.get(), target->name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
-    static_cast<void>(::fchown(file.get(), static_cast<uid_t>(-1), status.st_gid) == 0);
-  if (::fchmod(file.get(), version.mode & kFileBits) != 0) return Fail(WorkspaceError(errno));
+  const bool is_there = target && ::fstatat(parent, target->name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+  const bool replaces_file = is_there && S_ISREG(status.st_mode);
+  if (!TakeAttributes(file.get(), version.mode & kFileBits, parent, target ? target->name : "",
+                      replaces_file ? &status : nullptr)) {
+    return Fail(WorkspaceError(errno));
+  }
   if (sync && ::fsync(file.get()) != 0) return Fail(WorkspaceError(errno));
   return {};
 }

@@ -229,9 +229,12 @@ void WorkspaceTracker::AddEntry(int fd, const std::string& directory, const std:
   Entry entry{.kind = KindOf(status), .signature = SignatureOf(status)};
   const std::string path = Join(directory, name);
   if (entry.kind == FileVersion::Kind::kDirectory) {
-    if (Records(findings, path)) Note(findings, path, std::nullopt, ReadEntry(fd, name, status, 0).version);
+    const FileVersion version = ReadEntry(fd, name, status, 0).version;
+    entry.extras = version.extras;
+    if (Records(findings, path)) Note(findings, path, std::nullopt, version);
   } else {
     ReadVersion read = ReadEntry(fd, name, status, limits_.file_bytes);
+    entry.extras = read.version.extras;
     if (read.version.is_kept()) {
       if (auto place = cache_.Add(read.content)) entry.content = *place;
     }
@@ -311,7 +314,7 @@ std::optional<FileVersion> WorkspaceTracker::VersionOf(const Entry& entry, Findi
   const std::uint32_t bits = entry.kind == Kind::kDirectory ? kDirectoryBits
                              : entry.kind == Kind::kFile    ? kFileBits
                                                             : 0;
-  ReadVersion read{.version = {.kind = entry.kind, .mode = entry.signature.mode & bits}};
+  ReadVersion read{.version = {.kind = entry.kind, .mode = entry.signature.mode & bits, .extras = entry.extras}};
   if (entry.kind == FileVersion::Kind::kDirectory) return read.version;
   read.version.size = entry.signature.size;
   if (entry.content) {
@@ -558,7 +561,7 @@ void WorkspaceTracker::LookAtName(int fd, const std::string& directory, const st
   status.st_nlink > 1 ? AddLinked(path, status.st_ino) : static_cast<void>(linked_.erase(path));
   const bool same_content = before && read.version.is_kept() && *before == read.content;
   if (same_content && (entry.signature.mode & kFileBits) == (signature.mode & kFileBits)) {
-    entry.signature = signature;
+    entry.signature = signature, entry.extras = read.version.extras;
     return;
   }
   if (!before && !read.version.is_kept() && entry.signature == signature) return;
@@ -572,7 +575,7 @@ void WorkspaceTracker::LookAtName(int fd, const std::string& directory, const st
       if (auto place = cache_.Add(read.content)) entry.content = *place;
     }
   }
-  entry.signature = signature;
+  entry.signature = signature, entry.extras = read.version.extras;
   if (records) Note(findings, path, std::move(was), Kept(std::move(read), findings));
 }
 

@@ -70,6 +70,7 @@ class WorkspaceTracker {
     FileVersion::Kind kind = FileVersion::Kind::kFile;
     Signature signature;
     std::optional<ContentCache::Place> content{};  // for a file or a link
+    FileExtras extras{};
   };
   struct Directory {
     std::map<std::string, Entry> entries;

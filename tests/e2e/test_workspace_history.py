@@ -11,6 +11,7 @@ import pathlib
 import random
 import shutil
 import stat
+import struct
 import subprocess
 import threading
 import time
@@ -324,6 +325,46 @@ def test_files_become_directories_links_and_can_be_run_and_back(world):
     assert world.tree() == start
 
 
+def access_list(*entries):
+    """An ACL as the kernel keeps it, of (kind, permissions, id)."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+BOB = access_list((1, 6, 2**32 - 1), (2, 4, 12345), (4, 4, 2**32 - 1), (16, 4, 2**32 - 1), (32, 0, 2**32 - 1))
+
+
+def test_attributes_stay_and_what_is_lost_in_a_restore_is_told(world):
+    ours = (world.root / "linked", world.root / "listed", world.root / "set", world.root / "gone", world.root / "rewritten")
+    for path in ours:
+        path.write_text("1")
+    os.link(ours[0], world.root / "other")
+    for path in (ours[1], ours[3]):
+        os.setxattr(path, "user.note", b"mine")
+        os.setxattr(path, "system.posix_acl_access", BOB)
+    ours[2].chmod(0o4755)
+    as_root = os.geteuid() == 0  # who may give a file any group
+    if as_root:
+        os.chown(ours[3], -1, 100)
+        os.chown(ours[4], -1, 100)
+    world.turn(write("base", "0"))
+    world.turn(write("linked", "2"), write("listed", "2"), shell("echo 2 > set; rm gone; rm rewritten; echo 2 > rewritten"))
+    assert os.getxattr(ours[1], "system.posix_acl_access") == BOB and os.getxattr(ours[1], "user.note") == b"mine"
+    preview = world.post("undo", dry_run=True).expect(200, "files_preview").json["files"]
+    group = ["group"] if as_root else []
+    assert {each["path"]: each.get("loses", []) for each in preview} == {
+        "gone": [*group, "extended_attributes"], "linked": ["hard_links"], "listed": [], "rewritten": group, "set": ["set_id_bits"]}
+    world.post("undo", files="restore").expect(200)
+    assert {path.read_text() for path in ours} == {"1"}
+    assert os.getxattr(ours[1], "system.posix_acl_access") == BOB and os.getxattr(ours[1], "user.note") == b"mine"
+    assert os.listxattr(ours[3]) == []
+    # A file with further names is replaced as a whole.
+    os.unlink(world.root / "other")
+    world.turn(shell("echo 3 > listed"))
+    os.link(ours[1], world.root / "other")
+    preview = world.post("undo", dry_run=True).expect(200, "files_preview").json["files"]
+    assert [(each["path"], each.get("loses")) for each in preview] == [("listed", ["hard_links"])]
+
+
 def test_names_that_are_not_utf8_and_files_that_cannot_be_read(world):
     name = os.fsencode(world.root) + b"/bad\xff\xfename"
     world.turn(write("base", "0"))
@@ -572,13 +613,14 @@ def test_the_page_shows_what_an_imported_chat_would_write_and_asks(strange, brow
 
 def test_the_terminal_client_shows_what_has_changed_and_takes_it_back(world):
     (world.root / "a").write_text("1\n")
+    os.link(world.root / "a", world.root / "a.bak")
     world.turn(write("base", "0"))
     world.turn(write("a", "2\n"), shell("mkdir -p d/e"))
     chat = Terminal(world.home, "chat", "c", "--url", f"http://127.0.0.1:{world.server.port}").opened()
     try:
         chat.say("/diff").until("a  modified").until("-1").until("+2").until("d/e/  created").ready().say("/diff 1").until("base  created").until("+0").ready()
         chat.say("/diff 7").until("there is no turn 7").ready()
-        chat.say("/undo files").until("turn 1 is the last one now").until("put back: ").type("\x15").ready()
+        chat.say("/undo files").until("to put back: a, modified; without its hard links").until("turn 1 is the last one now").until("put back: ").type("\x15").ready()
         assert (world.root / "a").read_text() == "1\n" and not (world.root / "d").exists()
         (world.root / "a").write_text("mine\n")
         chat.say("/redo files").until("a: conflict: changed by someone else since").until("force").ready()
@@ -646,6 +688,7 @@ def test_the_terminal_client_puts_the_files_of_the_first_turn_back(world):
 @pytest.mark.limit(120)
 def test_the_page_shows_what_has_changed_and_takes_it_back(world, browse):
     (world.root / "a").write_text("1\n")
+    os.link(world.root / "a", world.root / "a.bak")
     world.turn(write("base", "0"))
     world.turn(write("a", "2\n"), write("<b>.txt", "new\n"))
     page = browse(world.server)
@@ -659,6 +702,7 @@ def test_the_page_shows_what_has_changed_and_takes_it_back(world, browse):
     # The turn is undone with its files, after these were shown.
     page.keys(Keys.CONTROL, Keys.ALT, "z")
     page.until_text("files-box", "removed <b>.txt")
+    page.until_text("files-box", "changed back a (without its hard links)")
     assert world.head() == "int_002"
     page.script("arguments[0].click()", page.one("restore-files"))
     page.one("files-run").click()

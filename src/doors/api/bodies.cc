@@ -45,6 +45,7 @@ void AddTo(Json& body, const FilesPreview& preview) {
   for (const FilePreview& file : preview.files) {
     list.push_back({{"path", file.path}, {"change", file.change}, {"conflict", !file.conflict.empty()}});
     if (!file.conflict.empty()) list.back()["reason"] = file.conflict;
+    if (Json loses = ToJson(file.loses); !loses.empty()) list.back()["loses"] = std::move(loses);
     if (file.imported) list.back()["imported"] = true, list.back()["diff"] = file.diff;
   }
   if (preview.omitted > 0) body["omitted"] = preview.omitted;

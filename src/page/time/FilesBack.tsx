@@ -22,7 +22,7 @@ export function FilesBack({ preview, choice, onChange }: { preview: Restorable; 
     <>
       <label className="setting"><input type="checkbox" data-testid="restore-files" checked={restore} onChange={(e) => onChange(e.target.checked ? { files: "restore" } : {})} /><span>{v.restoreFiles}</span></label>
       <ul className="preview-effects" data-testid="preview-files">
-        {files.slice(0, MOST).map((each) => <li key={each.path}>{v.fileChange[each.change]} <code>{spelled(each.path)}</code>{each.conflict && ` (${v.fileConflict[each.reason ?? "changed"]})`}{each.diff !== undefined && <><Told text={each.diff} /><Hunks text={each.diff} /></>}</li>)}
+        {files.slice(0, MOST).map((each) => <li key={each.path}>{v.fileChange[each.change]} <code>{spelled(each.path)}</code>{each.conflict && ` (${v.fileConflict[each.reason ?? "changed"]})`}{each.loses && ` (${v.fileLoses(each.loses.map((lost) => v.fileExtra[lost]).join(", "))})`}{each.diff !== undefined && <><Told text={each.diff} /><Hunks text={each.diff} /></>}</li>)}
         {files.length > MOST && <li>{v.moreFiles(files.length - MOST)}</li>}
         {omitted > 0 && <li className="warning" data-testid="files-stay">{v.filesStay(omitted)}</li>}
         {unseen && <li className="warning">{v.unseen}</li>}

@@ -673,6 +673,8 @@ export const views: typeof v = {
     not_empty: "ein Ordner mit anderen Dateien ist im Weg, deshalb bleibt sie",
     link_outside: "ein importierter Verweis, der aus dem Arbeitsordner führen kann; er wird nicht angelegt",
   },
+  fileLoses: (what) => `danach ohne ${what}`,
+  fileExtra: { group: "ihre Gruppe", set_id_bits: "ihre Set-ID-Bits", hard_links: "ihre weiteren Namen (Hardlinks)", extended_attributes: "ihre erweiterten Attribute" },
   previewMoved: "Der Chat ist weitergegangen, seit du angefangen hast. Sieh dir an, was jetzt ersetzt würde, und starte dann noch einmal.",
 };
 

@@ -671,6 +671,8 @@ export const views: typeof v = {
     not_empty: "תיקייה עם קבצים אחרים מפריעה, ולכן הוא נשאר",
     link_outside: "קישור מיובא שעלול להוביל אל מחוץ לתיקיית העבודה, ולכן אינו נוצר",
   },
+  fileLoses: (what) => `ולאחר מכן בלי ${what}`,
+  fileExtra: { group: "הקבוצה שלו", set_id_bits: "סיביות ה-set-id שלו", hard_links: "הקישורים הקשיחים שלו", extended_attributes: "התכונות המורחבות שלו" },
   previewMoved: "השיחה התקדמה מאז שהתחלת. ראה מה יוחלף עכשיו, ואז הרץ שוב.",
 };
 

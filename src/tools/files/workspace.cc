@@ -19,6 +19,7 @@
 #include "base/terminal_text.h"
 #include "base/try.h"
 #include "tools/arguments.h"
+#include "tools/files/file_attributes.h"
 #include "tools/files/run_by_others.h"
 #include "tools/text_file.h"
 
@@ -207,12 +208,6 @@ Result<struct stat> StatRegular(int parent, const std::string& name) {
   if (S_ISDIR(status.st_mode)) return Fail(WorkspaceError(EISDIR));
   if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kInvalidArgument, "it is not a regular file");
   return status;
-}
-
-// Gives a new file the permissions of the one that it replaces, and its group if the system allows that.
-bool TakeGroupAndMode(int file, const struct stat& like) {
-  static_cast<void>(::fchown(file, static_cast<uid_t>(-1), like.st_gid) == 0);
-  return ::fchmod(file, like.st_mode & 0777) == 0;
 }
 
 // The status of the file to be replaced.
@@ -480,7 +475,10 @@ Result<bool> Workspace::Replace(std::string_view path, std::string_view content,
   const auto existing = StatReplaceable(target.parent.get(), target.name);
   if (!existing && (!IsNotFound(existing.error()) || !create)) return Fail(existing.error());
   auto temporary = TRY(TemporaryFile::Create(target.parent.get()));
-  if (existing && !TakeGroupAndMode(temporary->fd(), *existing)) return Fail(WorkspaceError(errno));
+  if (existing &&
+      !TakeAttributes(temporary->fd(), existing->st_mode & kFileBits, target.parent.get(), target.name, &*existing)) {
+    return Fail(WorkspaceError(errno));
+  }
   TRY(WriteAll(temporary->fd(), content));
   TRY(temporary->RenameTo(target.name));
   return !existing;
@@ -549,7 +547,9 @@ Result<void> Workspace::ChangeFiles(const std::vector<Change>& changes, Secrets 
     ready.content = TRY(TemporaryFile::Create(ready.target.parent.get()));
     const auto from = TRY(OpenParent(change.moved_from.empty() ? change.path : change.moved_from, false, secrets));
     const auto like = StatRegular(from.parent.get(), from.name);
-    if (like && !TakeGroupAndMode(ready.content->fd(), *like)) return Fail(WorkspaceError(errno));
+    if (like && !TakeAttributes(ready.content->fd(), like->st_mode & kFileBits, from.parent.get(), from.name, &*like)) {
+      return Fail(WorkspaceError(errno));
+    }
     TRY(WriteAll(ready.content->fd(), *change.after));
     return ready;
   };

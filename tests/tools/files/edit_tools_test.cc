@@ -1,5 +1,8 @@
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
+
+#include <array>
 
 #include "support/test.h"
 #include "tools/builtin_tools.h"
@@ -187,6 +190,31 @@ TEST_CASE_METHOD(EditFixture, "edited files keep their group", "[tools]") {
   CHECK(group() == 100);
   REQUIRE_FALSE(Run("write_file", R"({"path":"a","content":"three"})").is_error);
   CHECK(group() == 100);
+}
+
+TEST_CASE_METHOD(EditFixture, "edited files keep their attributes and get no access list of the folder", "[tools]") {
+  Write("a", "one\n");
+  if (::setxattr(Inside("a").c_str(), "user.note", "mine", 4, 0) != 0) return;  // not on this file system
+  // user 12345 may do anything
+  const std::string list{2, 0, 0, 0,  1,  0, 6, 0,  -1, -1, -1, -1, 2,  0, 7, 0,  57, 48, 0,  0,  4,  0,
+                         4, 0, -1, -1, -1, -1, 16, 0, 7, 0, -1, -1, -1, -1, 32, 0, 0, 0, -1, -1, -1, -1};
+  REQUIRE(::setxattr(Inside(".").c_str(), "system.posix_acl_default", list.data(), list.size(), 0) == 0);
+  const auto value = [&](const char* name) {
+    std::array<char, 100> bytes{};
+    const ssize_t size = ::getxattr(Inside("a").c_str(), name, bytes.data(), bytes.size());
+    return std::string(bytes.data(), size < 0 ? 0 : static_cast<std::size_t>(size));
+  };
+  const auto edit = [&] {
+    REQUIRE_FALSE(Run("edit_file", R"({"path":"a","old_text":"one","new_text":"two"})").is_error);
+    CHECK(value("user.note") == "mine");
+    REQUIRE_FALSE(Run("write_file", R"({"path":"a","content":"one"})").is_error);
+    CHECK(value("user.note") == "mine");
+  };
+  edit();
+  CHECK(value("system.posix_acl_access").empty());
+  REQUIRE(::setxattr(Inside("a").c_str(), "system.posix_acl_access", list.data(), list.size(), 0) == 0);
+  edit();
+  CHECK(value("system.posix_acl_access") == list);
 }
 
 TEST_CASE_METHOD(EditFixture, "apply_patch: what is cut or not understood changes nothing", "[tools]") {
