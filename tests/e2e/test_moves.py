@@ -504,6 +504,14 @@ def test_compressed_sessions_of_codex_are_named(make_home):
     told = imported(home, "--from", "codex", status=1)
     assert len(told["imported"]) == 1
     assert [(each["source"], "zstd -d" in each["message"]) for each in told["failed"]] == [(str(packed), True)]
+    assert "zstd -d" in reprise(home, packed, status=1).stderr
+    alone = home.path / "alone"
+    alone.mkdir()
+    shutil.copy(packed, alone)
+    assert "zstd -d" in reprise(home, alone, status=1).stderr
+    archive = home.path / "export.zip"
+    archive.write_bytes(b"PK\x03\x04" + bytes(40))
+    assert "unpack it" in reprise(home, archive, status=1).stderr
     shutil.copy(plain, packed.with_suffix(""))  # unpacked
     assert imported(home, "--from", "codex")["failed"] == []
 

@@ -150,6 +150,7 @@ Result<bool> HoldsForeignSessions(const std::string& path) {
     const auto source = SourceText::Open(file);
     if (!source) return Fail(source.error());
     const auto format = RecognizeFormat(*source, {});
+    if (!format && IsPacked(*source).value_or(false)) return true;  // the search says what to do
     if (!format && file == path) return Fail(format.error());
     if (format && *format != nullptr) return true;
   }

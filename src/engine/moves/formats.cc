@@ -108,6 +108,7 @@ const MoveFormat* Fitting(const Json& json, Shape shape, std::string_view only) 
   return found == std::end(kFormats) ? nullptr : &*found;
 }
 
+constexpr std::string_view kZip = "PK\x03\x04", kZstandard = "\x28\xB5\x2F\xFD";
 constexpr int kFirstLines = 20, kFirstElements = 20;
 constexpr std::size_t kBeginning = 4096;
 
@@ -236,14 +237,19 @@ Result<const MoveFormat*> RecognizeObject(const SourceText& source, std::string_
 
 }  // namespace
 
+Result<bool> IsPacked(const SourceText& source) {
+  const std::string beginning = TRY(source.Read(0, kZip.size()));
+  return beginning == kZip || beginning == kZstandard;
+}
+
 Result<const MoveFormat*> RecognizeFormat(const SourceText& source, std::string_view only) {
   if (source.changed_at() && TRY(SqliteFile::Is(source))) return RecognizeTables(source.name(), only);
   const std::string beginning = TRY(source.Read(0, kBeginning));
-  if (beginning.starts_with("PK\x03\x04")) {
+  if (beginning.starts_with(kZip)) {
     return Fail(Reason::kInvalidDocument,
                 source.name() + ": it is a ZIP archive; unpack it, and import the file in it");
   }
-  if (beginning.starts_with("\x28\xB5\x2F\xFD")) {
+  if (beginning.starts_with(kZstandard)) {
     return Fail(Reason::kInvalidDocument,
                 source.name() + ": it is compressed; unpack it (`zstd -d`), and import the file that this makes");
   }

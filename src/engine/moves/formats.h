@@ -59,6 +59,8 @@ struct FoundSession {
   std::function<Result<std::shared_ptr<MovedTurns>>()> plan{};
 };
 
+// Whether it is an archive, or compressed, so that what is in it must be unpacked first. kIo.
+Result<bool> IsPacked(const SourceText& source);
 // Whether any format fits the source. `only` is the name of one; empty: all. Null: none. The failures of reading.
 Result<const MoveFormat*> RecognizeFormat(const SourceText& source, std::string_view only);
 // The sessions in a source, one by one, until `visit` fails. `path` as in MoveFormat. `failed` gets why one session of
