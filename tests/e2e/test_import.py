@@ -108,6 +108,7 @@ def test_the_messages_are_those_that_the_command_gives_by_itself(make_server, tm
 def test_a_large_file_is_loaded_only_if_it_begins_like_a_chat(make_home, tmp_path):
     home, large = make_home(), " " * (17 << 20)
     for name, content in (("chat", json.dumps(document()) + large), ("other", json.dumps({"a": 1}) + large), ("lines", '{"a": 1}\n' * (2 << 20)),
+                          ("few lines", '{"type": "session"}\n{"type": "message"}\n'),
                           ("text", "interactions" + large)):
         (tmp_path / f"{name}.json").write_text(content)
     made, failed = imported(home, *sorted(tmp_path.glob("*.json")), status=1)

@@ -185,6 +185,10 @@ Result<std::string> ReadPlain(const std::string& path) {
   return text;
 }
 
+constexpr const char* kNeither =
+    "it is neither a chat nor a session of a tool that is known here; if it is one, name the tool with --from "
+    "(docs/moves.md)";
+
 // That a large file begins like one of ours, before all of it is loaded. kInvalidArgument, with the next step.
 Result<void> CheckBeginning(const std::string& path) {
   constexpr std::size_t kSmall = 16 << 20, kBeginning = 64 << 10;
@@ -193,13 +197,21 @@ Result<void> CheckBeginning(const std::string& path) {
   const std::string beginning = TRY(source->Read(0, kBeginning));
   const auto has = [&](const char* member) { return beginning.find(member) != std::string::npos; };
   if (Trimmed(beginning).starts_with('{') && std::ranges::any_of(kFirstMembers, has)) return {};
-  return Unusable(path,
-                  "it is neither a chat nor a session of a tool that is known here; if it is one, name the tool "
-                  "with --from (docs/moves.md)");
+  return Unusable(path, kNeither);
+}
+
+// Whether it begins with two lines of JSON, as other programs write them.
+bool IsLines(std::string_view text) {
+  const std::size_t end = text.find('\n');
+  if (end == std::string_view::npos) return false;
+  const std::string_view rest = text.substr(end + 1);
+  return ParseJson(text.substr(0, end), kMaxChatDepth) && ParseJson(rest.substr(0, rest.find('\n')), kMaxChatDepth);
 }
 
 Result<Json> ReadObject(const std::string& path) {
-  auto json = ParseJson(TRY(ReadPlain(path)), kMaxChatDepth);
+  const std::string text = TRY(ReadPlain(path));
+  auto json = ParseJson(text, kMaxChatDepth);
+  if (!json && IsLines(text)) return Unusable(path, kNeither);
   if (!json) return Unusable(path, json.error().message);
   if (!json->is_object()) return Unusable(path, "it is no JSON object");
   return json;
