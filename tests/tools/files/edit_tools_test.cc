@@ -196,8 +196,8 @@ TEST_CASE_METHOD(EditFixture, "edited files keep their attributes and get no acc
   Write("a", "one\n");
   if (::setxattr(Inside("a").c_str(), "user.note", "mine", 4, 0) != 0) return;  // not on this file system
   // user 12345 may do anything
-  const std::string list{2, 0, 0, 0,  1,  0, 6, 0,  -1, -1, -1, -1, 2,  0, 7, 0,  57, 48, 0,  0,  4,  0,
-                         4, 0, -1, -1, -1, -1, 16, 0, 7, 0, -1, -1, -1, -1, 32, 0, 0, 0, -1, -1, -1, -1};
+  const std::string list{2, 0, 0,  0,  1,  0,  6,  0, -1, -1, -1, -1, 2,  0,  7,  0, 57, 48, 0,  0,  4,  0,
+                         4, 0, -1, -1, -1, -1, 16, 0, 7,  0,  -1, -1, -1, -1, 32, 0, 0,  0,  -1, -1, -1, -1};
   REQUIRE(::setxattr(Inside(".").c_str(), "system.posix_acl_default", list.data(), list.size(), 0) == 0);
   const auto value = [&](const char* name) {
     std::array<char, 100> bytes{};
